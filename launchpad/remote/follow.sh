@@ -1,0 +1,3 @@
+# follow.sh: the log as it grows. Behind common.sh and facts.sh.
+# shellcheck shell=sh
+follow() { frame "done"; }

@@ -1,0 +1,211 @@
+# launch.sh: starts one job and proves it. Behind common.sh and follow.sh.
+#
+# stdin, behind the script:
+#   MARKER N1 N2     one line: the frame marker, the sizes in bytes of what follows
+#   N1 bytes         the words of the launch, quoted (see launch below)
+#   N2 bytes         the words of main.sh, quoted; passed on unread, for they may hold secrets
+#   then heartbeats, if the log is followed
+#
+# Replies: `refused REASON CODE` with the detail as payload, or
+#          `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR`; then `done`, or follow's.
+#
+# The processes: this shell → setsid → setsid → supervise.sh → setsid → main.sh = the job.
+# The first setsid makes a session, so the second one has to fork, and the supervisor belongs to
+# nobody here: when we go, ssh goes.
+#
+# shellcheck shell=sh disable=SC2016,SC2034,SC2094,SC2119,SC2120,SC2154,SC3067
+# (variables of common.sh; words come from stdin; FIFOs are opened from both sides; -O is in all
+# three shells)
+
+# refuse REASON CODE TEXT: nothing was started.
+refuse() {
+  frame "refused $1 $2"
+  printf '%s' "$3"
+  frame "done"
+  exit "$2"
+}
+
+# close_inherited: lxc-attach hands on every descriptor it was started with, and one of them open in
+# a job keeps the caller's ssh open as long as the job lives. dash cannot name those above 9 (it
+# reads `exec 12>&-` as "run 12"), but dash is only used where there is no bash.
+close_inherited() {
+  many=
+  (eval 'exec 10>&-') 2>/dev/null && many=yes
+  for descriptor in "/proc/$$/fd"/*; do
+    descriptor=${descriptor##*/}
+    case $descriptor in
+      0 | 1 | 2 | '*') ;;
+      ?) eval "exec $descriptor>&-" ;;
+      *) [ -z "$many" ] || eval "exec $descriptor>&-" ;;
+    esac
+  done
+}
+
+# find_user NAME: sets user, uid, gid, home, shell from passwd(5). An empty NAME: whoever we are.
+find_user() {
+  own_uid=0
+  { while read -r key value _; do
+    [ "$key" != Uid: ] || own_uid=$value
+  done <"/proc/$$/status"; } 2>/dev/null
+  wanted=${1:-$own_uid}
+  found=
+  { while IFS=: read -r user _ uid gid _ home shell; do
+    case $wanted in "$user" | "$uid") found=yes && break ;; esac
+  done </etc/passwd } 2>/dev/null
+  if [ -z "$found" ] && command -v getent >/dev/null; then
+    # A directory service knows users that the file does not.
+    entry=$(getent passwd "$wanted" 2>/dev/null) && {
+      IFS=:
+      set -f
+      # shellcheck disable=SC2086
+      set -- "$1" $entry
+      set +f
+      unset IFS
+      user=$2 uid=$4 gid=$5 home=${7-} shell=${8-} found=yes
+    }
+  fi
+  if [ -z "$found" ]; then
+    [ -z "$1" ] || refuse user 125 "$1"
+    # An image without a passwd entry for the user it runs as is poor, not broken.
+    user=$own_uid uid=$own_uid gid=$own_uid home=/ shell=/bin/sh
+  fi
+  shell=${shell:-/bin/sh} home=${home:-/}
+  switch=none
+  [ "$uid" = "$own_uid" ] && return
+  [ "$own_uid" = 0 ] || refuse user-not-root 125 "$1"
+  # Both keep the PID. (util-linux su and runuser fork, and so would hide the job from us.)
+  if setpriv --reuid="$uid" --regid="$gid" --init-groups -- true 2>/dev/null; then
+    switch=setpriv
+  elif busybox su -s /bin/sh "$user" -c true </dev/null >/dev/null 2>&1; then
+    switch=su
+  else
+    refuse switch-user 125 "$user"
+  fi
+}
+
+# make_directory: the job directory and all in it; DIRECTORY is made exclusively.
+make_directory() {
+  umask 077
+  problem=$(mkdir -p "$state/jobs" 2>&1) || refuse state-directory 125 "$problem"
+  # Another user who owns it, or a link in its place, could read and forge all records.
+  for place in "$state" "$state/jobs"; do
+    { [ -O "$place" ] && [ ! -L "$place" ]; } || refuse state-owner 125 "$place"
+  done
+  dir=$state/jobs/$id
+  problem=$(mkdir "$dir" 2>&1) || {
+    [ ! -d "$dir" ] || refuse duplicate 125 "$id"
+    refuse state-directory 125 "$problem"
+  }
+  problem=$({
+    printf '%s\n' "$spec" >"$dir/spec" &&
+      : >"$dir/running" &&
+      : >"$dir/unasked" &&
+      mkfifo "$dir/alive" "$dir/start"
+  } 2>&1) || abandon state-directory 125 "$problem"
+  if [ -n "$log" ]; then
+    # Everything finds the log under one name; the file itself is opened by the user.
+    problem=$(ln -s "$log" "$dir/log" 2>&1) || abandon state-directory 125 "$problem"
+    own_log=
+  else
+    own_log=$dir/log
+    problem=$({ : >"$own_log" && { [ "$switch" = none ] || chown "$uid:$gid" "$own_log"; }; } 2>&1) ||
+      abandon state-directory 125 "$problem"
+  fi
+}
+
+# abandon REASON CODE TEXT: refuse, and leave no half-made job. Only before the supervisor exists:
+# afterwards the directory is the supervisor's to remove.
+abandon() {
+  rm -rf "$dir"
+  refuse "$@"
+}
+
+# choose_session: setsid(1), or the call behind it from a language that has it.
+choose_session() {
+  if command -v setsid >/dev/null; then
+    setsid=setsid
+  elif command -v python3 >/dev/null; then
+    setsid='python3 -c __import__("os").setsid();__import__("os").execvp(__import__("sys").argv[1],__import__("sys").argv[1:])'
+  else
+    setsid=
+  fi
+  [ -n "$setsid" ] || abandon no-setsid 125 "$PATH"
+}
+
+# The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW SUPERVISE MAIN
+launch() {
+  IFS=' ' read -r marker size main_size || exit 1
+  words=$(take "$size")
+  main_words=$(take "$main_size")
+  frame "begin 1"
+  eval "set -- $words"
+  [ "$#" = 10 ] || refuse cut-off 125 "$#"
+  id=$1 state=$2 spec=$3 wanted_user=$4 log=$5 on_exit=$6 profile_deadline=$7 follow=$8
+  supervise=$9 main=${10}
+  close_inherited
+  cd / || exit 1
+  find_user "$wanted_user"
+  # shellcheck disable=SC2088 # the tilde is text, and stands for the container user's home
+  case $log in '~/'*) log=$home/${log#'~/'} ;; esac
+  make_directory
+  choose_session
+
+  # Opened read-write first, so that neither open waits for the other side; then one end each.
+  exec 6<>"$dir/alive" 7<"$dir/alive" 8>"$dir/alive" 6>&-
+  exec 6<>"$dir/start" 9<"$dir/start" 6>&-
+  # printf is built in, and the words go through a pipe: no argument vector, no file, no
+  # environment ever holds them.
+  printf '%s' "$main_words" |
+    env -i "PATH=$PATH" LC_ALL=C "LAUNCHPAD_SUPERVISE=$supervise" "LAUNCHPAD_MAIN=$main" \
+      "LAUNCHPAD_ON_EXIT=$on_exit" "LAUNCHPAD_SETSID=$setsid" \
+      setsid setsid sh -c 'eval "$LAUNCHPAD_SUPERVISE"' launchpad \
+      "$dir" "$id" "$uid" "$gid" "$user" "$home" "$shell" "$switch" "$own_log" \
+      >/dev/null 2>&1 7<&- 9<&-
+  exec 8>&-
+  main_words=
+
+  # One line when main.sh has opened "start"; end of file when it and the supervisor are dead.
+  if ! IFS= read -r _ <&7; then
+    rm -rf "$dir"
+    refuse launcher-died 125 "$dir"
+  fi
+  # End of file when the kernel has taken the program, or when main.sh has ended without.
+  report=$(timeout "$profile_deadline" cat <&9)
+  timed_out=$?
+  exec 9<&-
+  rm -f "$dir/start"
+  newline='
+'
+  identity=${report%%"$newline"*}
+  identity=${identity#"up "}
+  pid=${identity%% *}
+  case $report in
+    *"${newline}failed "*)
+      # The supervisor removes the directory; only then is it true that nothing is left.
+      cat <&7 >/dev/null
+      detail=${report#*"${newline}failed "}
+      code=${detail%% *} detail=${detail#* }
+      refuse "${detail%% *}" "$code" "${detail#* }"
+      ;;
+    *"${newline}exec"*) [ "$timed_out" = 0 ] || end_launch exec-hangs ;;
+    *"${newline}profile") if [ "$timed_out" = 0 ]; then end_launch profile-left; else end_launch profile-hangs; fi ;;
+    *) end_launch launcher-died ;;
+  esac
+  frame "launched $identity"
+  exec 7<&-
+  if [ "$follow" = yes ]; then
+    follow 0
+  else
+    frame "done"
+  fi
+}
+
+# end_launch REASON: main.sh hangs in the profile, or became something else there. It leads its own
+# session: end that, and let the supervisor clear up before we answer.
+end_launch() {
+  kill -KILL "-$pid" 2>/dev/null
+  cat <&7 >/dev/null
+  refuse "$1" 125 "$profile_deadline"
+}
+
+launch

@@ -1,0 +1,1 @@
+"""Builds and runs the lab in which launchpad is tested."""
