@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labtool import access
+from labtool.bases import SUBUID
 
 if TYPE_CHECKING:
     from labtool.bases import Bases
@@ -61,7 +62,7 @@ ACCOUNTS = (
 _SUDOERS_EXTRA = "Defaults:ops-tty requiretty\n"
 
 
-def prepare(node: NodePlace, bases: Bases, container_ids: tuple[int, ...]) -> None:
+def prepare(node: NodePlace, bases: Bases) -> None:
     """Make a node's upper layer anew: nothing that was changed in the node survives."""
     for name in ("upper", "work"):
         shutil.rmtree(node.home / name, ignore_errors=True)
@@ -81,6 +82,8 @@ def prepare(node: NodePlace, bases: Bases, container_ids: tuple[int, ...]) -> No
     lines = [f"{each.address} {each.name}\n" for each in node.lab.nodes]
     (upper / "etc/hosts").write_text("127.0.0.1 localhost\n" + "".join(lines))
     (upper / "etc/resolv.conf").write_text("")
+    for name in ("subuid", "subgid"):
+        (upper / "etc" / name).write_text(f"root:{SUBUID}:65536\n")
     (node.home / "members").write_text(_members(node))
 
     share = upper / "usr/share/lab"
@@ -88,8 +91,6 @@ def prepare(node: NodePlace, bases: Bases, container_ids: tuple[int, ...]) -> No
     for name in ("pct", "mount-rootfs"):
         shutil.copy2(HERE / "node" / name, share)
     shutil.copy2(share / "pct", upper / "usr/sbin/pct")
-    for container_id in container_ids:
-        (upper / f"var/lib/lxc/{container_id}/rootfs").mkdir(parents=True)
 
 
 def _write_accounts(lab: Settings, upper: Path, bases: Bases) -> None:

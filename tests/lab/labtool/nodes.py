@@ -1,0 +1,142 @@
+"""Starting, finding, entering and ending a node: a set of namespaces with a PID 1 in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labtool import cgroups, network
+from labtool.shell import LabError, attempt, run, wait_until
+
+if TYPE_CHECKING:
+    from labtool.bases import Bases
+    from labtool.settings import NodePlace
+
+HERE = Path(__file__).resolve().parent
+NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def start(node: NodePlace, bases: Bases) -> int:
+    """Start a prepared node; return the PID of its first process as seen from the machine."""
+    network.check_addresses(node)
+    errors = node.home / "init.log"
+    lower = f"{bases.node_layer}:{bases.debian}"
+    lab = node.lab
+    namespaces = ["--mount", "--net", "--uts", "--ipc", "--pid"]
+    with errors.open("wb") as stderr:
+        holder = subprocess.Popen(
+            [
+                *("unshare", *namespaces, "--fork", "--kill-child", "--propagation", "private"),
+                *("sh", str(HERE / "node/node-init.sh")),
+                *(node.name, str(node.home), str(lab.home), str(lab.cache), lower),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd="/",
+            env={"PATH": NODE_PATH},
+            start_new_session=True,
+        )
+    assert holder.stdout
+    if holder.stdout.readline() != b"ready\n":
+        holder.kill()
+        holder.wait()
+        raise LabError(f"{node.name} did not start: {errors.read_text(errors='replace').strip()}")
+    holder.stdout.close()
+    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
+    pid = int(children[0])
+    (node.home / "pid").write_text(f"{pid} {_start_ticks(pid)} {holder.pid}\n")
+    network.connect_client(node, pid)
+    return pid
+
+
+def find(node: NodePlace) -> int | None:
+    """The PID of the node's first process, or None if the node does not run."""
+    try:
+        pid, ticks, _ = (node.home / "pid").read_text().split()
+    except (FileNotFoundError, ValueError):
+        return None
+    return int(pid) if _start_ticks(int(pid)) == ticks else None
+
+
+def require(node: NodePlace) -> int:
+    pid = find(node)
+    if pid is None:
+        raise LabError(f"{node.name} is not up: run lab up")
+    return pid
+
+
+def stop(node: NodePlace) -> None:
+    """End the node and all that is in it; safe if it does not run, or only in part."""
+    cgroups.thaw(node.cgroup)
+    try:
+        pid, ticks, holder = (node.home / "pid").read_text().split()
+    except (FileNotFoundError, ValueError):
+        pass
+    else:
+        if _start_ticks(int(pid)) == ticks:
+            os.kill(int(pid), signal.SIGKILL)
+        # The holder waits for the namespace's last process, so its end is the end of all.
+        wait_until(
+            lambda: _start_ticks(int(pid)) != ticks and not _is_holder(int(holder), node),
+            seconds=10,
+            what=f"all processes of {node.name} are gone",
+        )
+        (node.home / "pid").unlink()
+    network.disconnect_client(node)
+    cgroups.remove(node.cgroup)
+
+
+def inside(pid: int, *command: str) -> list[str]:
+    """The argument vector that runs a command in a node, in the machine's root cgroups."""
+    return [
+        *("nsenter", "--target", str(pid), "--mount", "--net", "--uts", "--ipc", "--pid", "--"),
+        *("env", "-i", f"PATH={NODE_PATH}", "HOME=/root", "USER=root", "LANG=C.UTF-8", *command),
+    ]
+
+
+def root(pid: int) -> Path:
+    """The node's root directory, as a path that works from outside."""
+    return Path(f"/proc/{pid}/root")
+
+
+def ensure_sshd(node: NodePlace, pid: int) -> None:
+    """Start the listener if a test has ended it, and wait until it answers."""
+    if not _sshd_listens(pid):
+        leave_cgroup = 'for f in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do'
+        leave_cgroup += ' if [ -e "$f" ]; then echo $$ >"$f" || :; fi; done'
+        command = f"{leave_cgroup}; exec /usr/sbin/sshd -E /var/log/sshd.log"
+        run(inside(pid, "sh", "-c", command))
+    wait_until(lambda: _sshd_listens(pid), seconds=5, what=f"sshd of {node.name} listens")
+
+
+def _sshd_listens(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    # local address 0.0.0.0:22, state 0A = LISTEN
+    return any(line.split()[1:4:2] == ["00000000:0016", "0A"] for line in lines)
+
+
+def _start_ticks(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _is_holder(pid: int, node: NodePlace) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return words[0] == b"unshare" and str(node.home).encode() in words
+
+
+def freeze(pid: int, container_id: int) -> None:
+    run(inside(pid, "lxc-freeze", "-n", str(container_id)))
+
+
+def thaw(pid: int, container_id: int) -> None:
+    attempt(inside(pid, "lxc-unfreeze", "-n", str(container_id)))
