@@ -101,7 +101,7 @@ def _url(text: str) -> RemoteContainer:
     authority, slash, container = text.removeprefix("ssh://").partition("/")
     if not slash:
         raise _refuse(text, "the container is missing", "write ssh://USER@HOST:PORT/CTID")
-    match = re.fullmatch(r"(?P<host>.*[^:\]]|.*\])(?::(?P<port>[0-9]+))?", authority)
+    match = re.fullmatch(r"(?P<host>.*?)(?::(?P<port>[0-9]+))?", authority)
     port_text = match["port"] if match else None
     if match is None or (port_text and not 0 < int(port_text) < 65536):  # noqa: PLR2004
         raise _refuse(text, f"{authority!r} is not USER@HOST:PORT")

@@ -28,6 +28,8 @@ launchpad_fail() {
 }
 
 launchpad_become_user() {
+  # The supervisor watches descriptor 2 for its own shell's words; ours must not mix in.
+  exec 2>/dev/null
   umask 022
   launchpad_dir=$1 launchpad_id=$2 launchpad_uid=$3 launchpad_gid=$4 launchpad_name=$5
   launchpad_home=$6 launchpad_shell=$7 launchpad_switch=$8 launchpad_log=$9
@@ -76,7 +78,7 @@ launchpad_become_user() {
     su) set -- busybox su -s /bin/sh "$launchpad_name" -c 'exec "$@"' launchpad "$@" ;;
   esac
   # shellcheck disable=SC2093 # what follows is for the case that it cannot be executed
-  exec "$@" 2>/dev/null
+  exec "$@"
   launchpad_fail 125 switch-user "$launchpad_name"
 }
 

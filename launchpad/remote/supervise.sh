@@ -50,9 +50,10 @@ supervise() {
   # In the foreground, without "&": an asynchronous list would leave SIGINT and SIGQUIT ignored in
   # the job, in dash and ash for good. As we lead our group, our child does not, so setsid(1) need
   # not fork and the job's main process is our child.
+  # No redirection may stand on this line: dash makes it in itself, and would write "Killed" there.
   exec 2>&5
   # shellcheck disable=SC2016
-  ${LAUNCHPAD_SETSID:-setsid} sh -c 'eval "$LAUNCHPAD_MAIN"' launchpad "$@" >/dev/null 2>&1
+  ${LAUNCHPAD_SETSID:-setsid} sh -c 'eval "$LAUNCHPAD_MAIN"' launchpad "$@"
   code=$?
   exec 2>/dev/null
   echo . >&5

@@ -1,0 +1,2 @@
+# facts.sh: what is known of jobs. Behind common.sh.
+# shellcheck shell=sh

@@ -1,0 +1,131 @@
+"""The scripts in ``remote/``, and their values, as bytes for stdin.
+
+The host's shell sees one constant, tiny line (:func:`entry_words`). Script and data follow on
+stdin, so no user text is ever part of a line, no secret stands in a process list, and the limit
+of 128 KiB for one argument is no limit.
+"""
+
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from launchpad.command import Argv, ShellLine, quote_words, to_bytes
+from launchpad.job import JobSpec
+
+CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# What a login profile may take before the start is given up (seconds).
+PROFILE_DEADLINE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCall:
+    """One call into a container: the words of the entry line, and what follows on stdin.
+
+    ``marker`` frames the reply. ``data`` holds secrets at times, so it never shows in a repr.
+    """
+
+    words: tuple[str, ...]
+    data: bytes = field(repr=False)
+    marker: bytes
+
+
+def new_marker() -> bytes:
+    """128 random bits: what nobody can guess, nobody can forge."""
+    return b"launchpad-" + secrets.token_hex(16).encode()
+
+
+@cache
+def script(*names: str) -> bytes:
+    """The files of ``remote/`` by name, one behind the other, without comment lines.
+
+    The comments stay at home: each byte costs time on its way through dd and two shells.
+    """
+    folder = files("launchpad") / "remote"
+    text = "".join((folder / f"{name}.sh").read_text("utf-8") for name in names)
+    return re.sub(r"^[ \t]*(?:#.*)?\n", "", text, flags=re.MULTILINE).encode()
+
+
+def entry_words(size: int) -> tuple[str, ...]:
+    """The words that run a script of ``size`` bytes from stdin, under bash, else sh.
+
+    ``env -i``: the host's BASH_ENV and exported functions arrive with pct and would hijack the
+    shell. The script travels on in $S, so that process lists show ``eval "$S"`` and not its text.
+    dd reads neither less nor more; a dd without fullblock refuses the word before reading.
+    """
+    reader = (
+        f"S=$(dd bs={size} count=1 iflag=fullblock 2>/dev/null||dd bs=1 count={size} 2>/dev/null);"
+        "export S;B=bash;command -v bash >/dev/null||B=sh;exec $B -c \"$E\" launchpad"
+    )
+    return ("env", "-i", f"PATH={CONTAINER_PATH}", "LC_ALL=C", 'E=eval "$S"', "sh", "-c", reader)
+
+
+def remote_call(
+    prefix: Sequence[str], names: Sequence[str], words: Iterable[str | bytes], rest: bytes = b""
+) -> RemoteCall:
+    """A call of ``remote/NAMES.sh`` behind ``prefix`` (pct exec …) with its words and more data.
+
+    stdin: the script; one line with the marker and the sizes of the two parts; the words, quoted;
+    ``rest`` as it is.
+    """
+    text = script(*names)
+    marker = new_marker()
+    quoted = quote_words(words)
+    header = b"%s %d %d\n" % (marker, len(quoted), len(rest))
+    return RemoteCall((*prefix, *entry_words(len(text))), text + header + quoted + rest, marker)
+
+
+def launch_call(
+    prefix: Sequence[str], state_directory: str, job: JobSpec, record: str, *, follow: bool
+) -> RemoteCall:
+    """The call that starts ``job``. ``record``: the line of JSON that is kept as its spec.
+
+    ``follow``: the log follows on the same channel once the job has started.
+    """
+    match job.command:
+        case Argv(arguments):
+            shell = "no"
+        case ShellLine(text):
+            arguments, shell = (text,), "yes"
+    log = job.log or ""
+    environment = [word for name, value in job.environment for word in (name, value.reveal())]
+    main_words = quote_words(
+        [
+            "yes" if job.login else "no",
+            job.cwd or "",
+            log,
+            "append" if job.append else "new",
+            shell,
+            str(len(job.environment)),
+            *environment,
+            *arguments,
+        ]
+    )
+    return remote_call(
+        prefix,
+        ("common", "facts", "follow", "launch"),
+        [
+            job.id.text,
+            state_directory,
+            record,
+            job.user or "",
+            log,
+            job.on_exit or "",
+            str(PROFILE_DEADLINE),
+            "yes" if follow else "no",
+            script("supervise"),
+            script("main"),
+        ],
+        main_words,
+    )
+
+
+def check_record(record: str) -> bytes:
+    """``record`` as bytes: one line of ASCII, or ``ValueError`` (a bug of ours)."""
+    data = to_bytes(record)
+    if not data.isascii() or b"\n" in data:
+        raise ValueError("a record must be one line of ASCII")
+    return data
