@@ -137,6 +137,10 @@ class Transport(Protocol):
     def reason(self) -> str:
         """Why this one was chosen, for ``-v`` and doctor."""
 
+    @property
+    def user(self) -> str:
+        """The account on the host that the commands run as."""
+
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         """Start a command: over ssh as the line that :func:`launchpad.command.host_line` builds.
 

@@ -1,0 +1,1 @@
+"""The verbs: what launchpad does, knowing neither click nor paramiko."""

@@ -1,0 +1,133 @@
+"""One open way into one container: the only place where the verbs meet transports.
+
+A verb makes one :class:`Contact`, asks once (:meth:`Contact.ask`) or talks
+(:meth:`Contact.start`), and closes it: one connection, one channel, one ``pct exec``.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from launchpad import transport
+from launchpad.errors import LaunchpadError, ShellError
+from launchpad.frames import Frame, is_whole, parse_frames
+from launchpad.proxmox import ANSWER_DEADLINE, explain, pct_words
+from launchpad.scripts import RemoteCall, remote_call
+from launchpad.state_directory import state_directory_for
+from launchpad.target import LocalContainer, RemoteContainer, Target, ThisMachine
+from launchpad.transport.base import (
+    REPLY_LIMIT,
+    Channel,
+    Completed,
+    ConnectOptions,
+    Endpoint,
+    Transport,
+    exchange,
+)
+
+CallBuilder = Callable[[Sequence[str]], RemoteCall]
+
+
+@dataclass(slots=True)
+class Contact:
+    """A connection and the way from it into the container. Close it, or use it with ``with``."""
+
+    target: Target
+    link: Transport
+    ctid: int | None
+    state_directory: str
+    _prefix: tuple[str, ...] = field(default=())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; never raises."""
+        self.link.close()
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """The words in front of what runs in the container: pct exec …, or none for ``local``."""
+        return self._prefix
+
+    @property
+    def host(self) -> str | None:
+        """The node as ssh would take it; None for this machine."""
+        return str(self.target.host) if isinstance(self.target, RemoteContainer) else None
+
+    def ask(
+        self,
+        names: Sequence[str],
+        words: Iterable[str | bytes],
+        rest: bytes = b"",
+        *,
+        deadline: float = ANSWER_DEADLINE,
+    ) -> list[Frame]:
+        """Run ``remote/NAMES.sh`` with ``words`` and give back its whole reply.
+
+        Raises a :class:`LaunchpadError` of the layer that failed where no whole reply came.
+        """
+        call = remote_call(self._prefix, names, words, rest)
+        return self.exchange(call, deadline=deadline)
+
+    def exchange(self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE) -> list[Frame]:
+        """Send ``call`` and give back its whole reply. Raises as :meth:`ask` does."""
+        channel = self.link.open(call.words)
+        done = exchange(channel, call.data, deadline=deadline, limit=REPLY_LIMIT)
+        frames = parse_frames(call.marker, done.stdout)
+        if not is_whole(frames):
+            raise self.explain(done, answered=bool(frames))
+        return frames
+
+    def start(self, call: RemoteCall) -> Channel:
+        """Open ``call`` as a conversation: its script and words are sent, stdin stays open."""
+        channel = self.link.open(call.words)
+        channel.send(call.data)
+        return channel
+
+    def explain(self, done: Completed, *, answered: bool = False) -> LaunchpadError:
+        """Which layer failed, judging by a reply that never came (``answered``: broke off)."""
+        known = self.link.explain(done.stderr, done.exit_code)
+        if known is not None:
+            return known
+        where = str(self.target)
+        if answered or self.ctid is None:
+            return ShellError(
+                f"the shell in {where} broke off its reply",
+                details=done.stderr[-2000:].decode("utf-8", "replace").strip(),
+                advice="was it killed, or is its disk or memory full?",
+            )
+        return explain(done, ctid=self.ctid, host=self.host or "this node", user=self.link.user)
+
+
+def connect(target: Target, options: ConnectOptions) -> Contact:
+    """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
+    match target:
+        case ThisMachine():
+            link = transport.local()
+            return Contact(target, link, None, state_directory_for(target))
+        case LocalContainer(container):
+            link = transport.local()
+        case RemoteContainer(host, container):
+            link = transport.connect(Endpoint(host.name, host.user, host.port), options)
+    try:
+        ctid = container if isinstance(container, int) else find_by_name(link, container, target)
+    except BaseException:
+        link.close()
+        raise
+    prefix = pct_words(ctid, sudo=link.user != "root")
+    return Contact(target, link, ctid, state_directory_for(target), prefix)
+
+
+def find_by_name(link: Transport, name: str, target: Target) -> int:
+    """The CTID of the container called ``name`` on the node behind ``link``."""
+    raise NotImplementedError
