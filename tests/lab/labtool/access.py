@@ -55,7 +55,8 @@ def _ensure_key(path: Path, kind: str, comment: str) -> None:
     if path.exists() and path.with_name(path.name + ".pub").exists():
         return
     path.unlink(missing_ok=True)
-    run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-C", comment, "-f", str(path)])
+    size = ["-b", "2048"] if kind == "rsa" else []  # larger ones take seconds to make
+    run(["ssh-keygen", "-q", "-t", kind, *size, "-N", "", "-C", comment, "-f", str(path)])
 
 
 def _ssh_config(lab: Settings) -> str:

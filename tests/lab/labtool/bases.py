@@ -7,9 +7,14 @@ import os
 import shutil
 import stat
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labtool.shell import locked, run_logged, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 SUBUID = 100_000  # where an unprivileged container's root is, as on Proxmox
@@ -64,22 +69,26 @@ def ensure_bases(cache: Path, mirror: str) -> Bases:
         return bases
     with locked(cache / "lock"):
         log = cache / "build.log"
-        for target, build in (
-            (bases.debian, lambda path: _build_debian(path, mirror, log)),
-            (bases.debian_unprivileged, lambda path: _build_shifted(bases.debian, path)),
-            (bases.node_layer, lambda path: _build_node(bases.debian, path, log)),
-            (bases.busybox_unprivileged, lambda path: _build_busybox(bases.node_layer, path)),
-        ):
-            if target.is_dir():
-                continue
-            unfinished = cache / f"unfinished-{target.name}"
-            shutil.rmtree(unfinished, ignore_errors=True)
-            build(unfinished)
-            unfinished.rename(target)
+        _build_once(bases.debian, partial(_build_debian, mirror=mirror, log=log))
+        _build_once(bases.debian_unprivileged, partial(_build_shifted, base=bases.debian, log=log))
+        _build_once(bases.node_layer, partial(_build_node, base=bases.debian, log=log))
+        _build_once(
+            bases.busybox_unprivileged,
+            partial(_build_busybox, node_layer=bases.node_layer, log=log),
+        )
     return bases
 
 
-def _build_debian(target: Path, mirror: str, log: Path) -> None:
+def _build_once(target: Path, build: Callable[[Path], None]) -> None:
+    if target.is_dir():
+        return
+    unfinished = target.with_name(f"unfinished-{target.name}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    build(unfinished)
+    unfinished.rename(target)
+
+
+def _build_debian(target: Path, *, mirror: str, log: Path) -> None:
     say("building the Debian base (about half a minute, once)")
     run_logged(
         [
@@ -102,17 +111,17 @@ def _build_debian(target: Path, mirror: str, log: Path) -> None:
     _make_home(target / "home/worker", target / "etc/skel")
 
 
-def _build_node(base: Path, target: Path, log: Path) -> None:
+def _build_node(target: Path, *, base: Path, log: Path) -> None:
     say("installing sshd, LXC and the login shells of the nodes (a quarter of a minute, once)")
     namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     script = str(HERE / "node/build-node.sh")
     run_logged([*namespaces, "sh", script, str(base), str(target), *_NODE_PACKAGES], log)
 
 
-def _build_shifted(base: Path, target: Path) -> None:
+def _build_shifted(target: Path, *, base: Path, log: Path) -> None:
     """Copy a root file system to where the ids of unprivileged containers are."""
     say("copying it for unprivileged containers")
-    run_logged(["cp", "-a", str(base), str(target)], target.parent / "build.log")
+    run_logged(["cp", "-a", str(base), str(target)], log)
     _shift(target)
 
 
@@ -129,7 +138,7 @@ def _shift(root: Path) -> None:
                 path.chmod(stat.S_IMODE(status.st_mode))
 
 
-def _build_busybox(node_layer: Path, target: Path) -> None:
+def _build_busybox(target: Path, *, node_layer: Path, log: Path) -> None:
     """A container without bash: busybox, its links, and the few files it reads."""
     say("building the busybox base")
     for name in ("bin", "sbin", "usr/bin", "usr/sbin", "dev", "proc", "sys", "run", "var/lib"):
@@ -139,7 +148,6 @@ def _build_busybox(node_layer: Path, target: Path) -> None:
         (target / name).chmod(mode)
     busybox = target / "bin/busybox"
     shutil.copy2(node_layer / "usr/bin/busybox", busybox)
-    log = target.parent / "build.log"
     run_logged(["chroot", str(target), "/bin/busybox", "--install", "-s"], log)
     busybox.chmod(0o4755)  # su is a link to it
 

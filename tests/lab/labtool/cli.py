@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str]) -> int:
     """Run one command; 0 done, 1 not possible, 2 wrong usage, or what the inner command gave."""
     os.umask(0o022)
-    arguments = _parser().parse_args(argv)
+    # argparse would swallow a "--" that belongs to the command.
+    split = argv.index("--") if "--" in argv else len(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv[:split])
+    command = list(argv[split + 1 :])
+    if bool(command) != (arguments.verb in {"enter", "attach"}):
+        parser.error("enter and attach take -- COMMAND [ARG...]; the others do not")
     try:
-        return _dispatch(from_environment(), arguments)
+        return _dispatch(from_environment(), arguments, command)
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
@@ -51,10 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     migrate.add_argument("node", choices=NODE_NAMES)
     enter = verbs.add_parser("enter", help="run a command in a node, without ssh")
     enter.add_argument("node", choices=NODE_NAMES)
-    enter.add_argument("command", nargs="+")
     attach = verbs.add_parser("attach", help="run a command in a container, without ssh and pct")
     attach.add_argument("ctid", type=int)
-    attach.add_argument("command", nargs="+")
+    pid = verbs.add_parser("pid", help="a container's first process, as this machine counts")
+    pid.add_argument("ctid", type=int)
     for verb, text in (("cut", "pull the cable to a node"), ("heal", "plug it in again")):
         cable = verbs.add_parser(verb, help=text)
         cable.add_argument("node", choices=(*NODE_NAMES, "between"), help="between: the nodes")
@@ -63,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _dispatch(lab: Settings, arguments: argparse.Namespace) -> int:
+def _dispatch(lab: Settings, arguments: argparse.Namespace, command: list[str]) -> int:
     match arguments.verb:
         case "env":
             return _env(lab)
@@ -71,9 +77,13 @@ def _dispatch(lab: Settings, arguments: argparse.Namespace) -> int:
             return _status(lab)
         case "enter":
             pid = nodes.require(lab.node(arguments.node))
-            return _become(nodes.inside(pid, *arguments.command))
+            return _become(nodes.inside(pid, *command))
+        case "pid":
+            guest = guests.guest(arguments.ctid)
+            print(guests.init_pid(nodes.require(lab.node(pve.node_of(lab, guest))), guest))
+            return 0
         case "attach":
-            return _attach(lab, arguments.ctid, arguments.command)
+            return _attach(lab, arguments.ctid, command)
     with locked(lab.home / "lock"):
         _change(lab, arguments)
     return 0
@@ -110,9 +120,9 @@ def _change_container(lab: Settings, arguments: argparse.Namespace) -> None:
         case "stop" | "shutdown":
             guests.stop(pid, guest.id, clean=arguments.verb == "shutdown")
         case "freeze":
-            nodes.freeze(pid, guest.id)
+            guests.freeze(pid, guest.id)
         case "thaw":
-            nodes.thaw(pid, guest.id)
+            guests.thaw(pid, guest.id)
 
 
 def _attach(lab: Settings, ctid: int, command: list[str]) -> int:
@@ -123,7 +133,7 @@ def _attach(lab: Settings, ctid: int, command: list[str]) -> int:
 
 
 def _become(words: list[str]) -> int:
-    os.execvp(words[0], words)
+    os.execvp(words[0], words)  # noqa: S606  # an argument vector, no shell
 
 
 def _status(lab: Settings) -> int:

@@ -91,7 +91,7 @@ def lxc_config(lab: Settings, each: Guest, node: str) -> str:
         *(["lxc.include = /usr/share/lxc/config/userns.conf"] if each.unprivileged else []),
         f"lxc.uts.name = {each.name}",
         f"lxc.rootfs.path = dir:/var/lib/lxc/{each.id}/rootfs",
-        "lxc.hook.pre-start = /usr/share/lab/mount-rootfs",
+        "lxc.hook.pre-start = /usr/share/lab/mount-rootfs.sh",
         "lxc.monitor.unshare = 1",
         *(
             [f"lxc.idmap = {kind} 0 {SUBUID} 65536" for kind in ("u", "g")]
@@ -101,7 +101,9 @@ def lxc_config(lab: Settings, each: Guest, node: str) -> str:
         "lxc.net.0.type = empty",
         f"lxc.cgroup.dir = {lab.node(node).cgroup}/{each.id}",
         f"lxc.log.file = /var/log/lxc-{each.id}.log",
-        "lxc.log.level = WARN",
+        # WARN writes a line for every attach
+        "lxc.log.level = ERROR",
+        "lxc.apparmor.profile = unconfined",
     ]
     return "\n".join(lines) + "\n" + each.extra
 
@@ -113,6 +115,11 @@ def configure(lab: Settings, each: Guest, node: str, node_pid: int) -> None:
     (directory / "config").write_text(lxc_config(lab, each, node))
 
 
+def forget(each: Guest, node_pid: int) -> None:
+    """Let a node know the container no longer."""
+    (nodes.root(node_pid) / f"var/lib/lxc/{each.id}/config").unlink(missing_ok=True)
+
+
 def running_ids(node_pid: int) -> set[int]:
     """The containers of a node whose monitor listens on its command socket."""
     found = set()
@@ -121,6 +128,28 @@ def running_ids(node_pid: int) -> set[int]:
         if words[:-2] == ["@", "var", "lib", "lxc"] and words[-1] == "command":
             found.add(int(words[-2]))
     return found
+
+
+def init_pid(node_pid: int, each: Guest) -> int:
+    """The PID of the container's first process in the machine's own PID namespace."""
+    inner = run(nodes.inside(node_pid, "lxc-info", "-n", str(each.id), "-p", "-H")).strip()
+    if not inner:
+        raise LabError(f"container {each.id} does not run")
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            lines = status.read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+        # as seen from the machine, from the node, from the container
+        if numbers[1:] == [inner, "1"] and _same_pid_namespace(int(numbers[0]), node_pid, inner):
+            return int(numbers[0])
+    raise LabError(f"container {each.id} has just ended")
+
+
+def _same_pid_namespace(pid: int, node_pid: int, inner: str) -> bool:
+    theirs = nodes.root(node_pid) / "proc" / inner / "ns/pid"
+    return Path(f"/proc/{pid}/ns/pid").readlink() == theirs.readlink()
 
 
 def start(node_pid: int, each: Guest) -> None:
@@ -138,15 +167,25 @@ def wait_ready(node_pid: int, each: Guest) -> None:
         return
     question = ["lxc-attach", "-n", str(each.id), "--", "systemctl", "is-system-running", "--wait"]
     wait_until(
-        lambda: attempt(nodes.inside(node_pid, *question)).stdout.strip()
-        in {"running", "degraded"},
+        lambda: (
+            attempt(nodes.inside(node_pid, *question)).stdout.strip() in {"running", "degraded"}
+        ),
         seconds=30,
         what=f"systemd in container {each.id} has booted",
     )
 
 
+def freeze(node_pid: int, container_id: int) -> None:
+    run(nodes.inside(node_pid, "lxc-freeze", "-n", str(container_id)))
+
+
+def thaw(node_pid: int, container_id: int) -> None:
+    """Thaw it; nothing if it is not frozen."""
+    attempt(nodes.inside(node_pid, "lxc-unfreeze", "-n", str(container_id)))
+
+
 def stop(node_pid: int, container_id: int, *, clean: bool = False) -> None:
     """Stop it at once, or by asking its init (20 s at most)."""
-    nodes.thaw(node_pid, container_id)
+    thaw(node_pid, container_id)
     how = ["--timeout", "20"] if clean else ["--kill"]
     run(nodes.inside(node_pid, "lxc-stop", "-n", str(container_id), *how))

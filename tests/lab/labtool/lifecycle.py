@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from labtool import access, guests, network, nodefiles, nodes, pve
 from labtool.bases import Bases, ensure_bases
-from labtool.packages import ensure_packages, ensure_root
+from labtool.packages import ensure_namespaces, ensure_packages, ensure_root
 from labtool.shell import LabError, say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from labtool.guests import Guest
     from labtool.settings import Settings
@@ -23,15 +23,13 @@ if TYPE_CHECKING:
 def up(lab: Settings) -> None:
     """Make everything run that should; touch nothing that does."""
     ensure_root()
-    pids = {node.name: nodes.find(node) for node in lab.nodes}
-    if None in pids.values():
+    if any(nodes.find(node) is None for node in lab.nodes):
+        ensure_namespaces()
         ensure_packages()
+        access.ensure_access(lab)
     bases = _bases(lab)
     if not (lab.pve / ".vmlist").exists():
         pve.write(lab)
-    access_is_there = lab.ssh_config.exists()
-    if None in pids.values() or not access_is_there:
-        access.ensure_access(lab)
     apply_pct_settings(lab)
     _start_missing_nodes(lab, bases)
     running = {node.name: nodes.require(node) for node in lab.nodes}
@@ -92,8 +90,7 @@ def start_guests(lab: Settings, wanted: Iterable[Guest]) -> None:
     _in_parallel(start, wanted)
 
 
-def _in_parallel(action: object, wanted: Iterable[Guest]) -> None:
-    assert callable(action)
+def _in_parallel(action: Callable[[Guest], None], wanted: Iterable[Guest]) -> None:
     with ThreadPoolExecutor() as pool:
         for _ in pool.map(action, wanted):
             pass
@@ -110,9 +107,10 @@ def down(lab: Settings) -> None:
 
 def reset(lab: Settings, container_ids: Iterable[int]) -> None:
     """Give containers an empty layer and their first state; with none named, the whole lab."""
-    ensure_root()
     chosen = tuple(guests.guest(each) for each in container_ids)
     everything = not chosen
+    if everything:
+        up(lab)
     bases = _bases(lab)
 
     def clean(guest: Guest) -> None:
@@ -132,7 +130,7 @@ def reset(lab: Settings, container_ids: Iterable[int]) -> None:
     for guest in chosen or guests.GUESTS:
         if not everything and pve.node_of(lab, guest) != guest.node:
             pve.move(lab, guest, guest.node)
-        guests.configure(lab, guest, guest.node, nodes.require(lab.node(guest.node)))
+        _place(lab, guest, guest.node)
     start_guests(lab, (guest for guest in chosen or guests.GUESTS if guest.runs))
 
 
@@ -147,14 +145,20 @@ def migrate(lab: Settings, guest: Guest, target: str) -> None:
     source = pve.node_of(lab, guest)
     if source == lab.node(target).name:
         raise LabError(f"{guest.id} is on {target} already")
-    source_pid, target_pid = nodes.require(lab.node(source)), nodes.require(lab.node(target))
+    source_pid = nodes.require(lab.node(source))
     was_running = guest.id in guests.running_ids(source_pid)
     if was_running:
         guests.stop(source_pid, guest.id)
     pve.move(lab, guest, target)
-    guests.configure(lab, guest, target, target_pid)
+    _place(lab, guest, target)
     if was_running:
         start_guests(lab, [guest])
+
+
+def _place(lab: Settings, guest: Guest, node: str) -> None:
+    guests.configure(lab, guest, node, nodes.require(lab.node(node)))
+    other = lab.node(node).other
+    guests.forget(guest, nodes.require(other))
 
 
 def apply_pct_settings(lab: Settings) -> None:

@@ -7,6 +7,7 @@ have no route to anywhere but to the client and to each other.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labtool.shell import LabError, attempt, run
@@ -34,13 +35,13 @@ def connect_client(node: NodePlace, pid: int) -> None:
         [],
         f"link add {link} type veth peer name eth0 netns {pid}",
         f"addr add {lab.client_address} peer {node.address} dev {link}",
-        f"addr add {lab.client_address6}/128 peer {node.address6} dev {link} nodad",
+        *_ipv6(f"addr add {lab.client_address6}/128 peer {node.address6} dev {link} nodad"),
         f"link set {link} up",
     )
     _batch(
         _inside(pid),
         f"addr add {node.address} peer {lab.client_address} dev eth0",
-        f"addr add {node.address6}/128 peer {lab.client_address6} dev eth0 nodad",
+        *_ipv6(f"addr add {node.address6}/128 peer {lab.client_address6} dev eth0 nodad"),
         "link set eth0 up",
     )
 
@@ -58,13 +59,13 @@ def connect_nodes(first: NodePlace, first_pid: int, second: NodePlace, second_pi
         _batch(
             _inside(near_pid),
             f"addr add {near.address} peer {far.address} dev eth1",
-            f"addr add {near.address6}/128 peer {far.address6} dev eth1 nodad",
+            *_ipv6(f"addr add {near.address6}/128 peer {far.address6} dev eth1 nodad"),
             "link set eth1 up",
         )
 
 
 def nodes_are_connected(pid: int) -> bool:
-    return attempt([*_inside(pid), "ip", "link", "show", "eth1"]).returncode == 0
+    return "eth1:" in Path(f"/proc/{pid}/net/dev").read_text()
 
 
 def set_client_cable(node: NodePlace, state: str) -> None:
@@ -73,6 +74,12 @@ def set_client_cable(node: NodePlace, state: str) -> None:
 
 def set_cable_between_nodes(pid: int, state: str) -> None:
     run([*_inside(pid), "ip", "link", "set", "eth1", state])
+
+
+def _ipv6(command: str) -> list[str]:
+    """The command, if new interfaces of this machine have IPv6."""
+    switch = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+    return [command] if switch.exists() and switch.read_text().strip() == "0" else []
 
 
 def _inside(pid: int) -> list[str]:

@@ -45,7 +45,7 @@ class Account:
 
     name: str
     uid: int
-    shell: str = "/bin/bash"
+    login_shell: str = "/bin/bash"
     password: str = "*"
     sudo: str | None = "NOPASSWD: /usr/sbin/pct"
 
@@ -53,10 +53,10 @@ class Account:
 ACCOUNTS = (
     Account("ops", 1001),
     Account("guest", 1002, password=_GUEST_PASSWORD, sudo=None),
-    Account("ops-zsh", 1003, shell="/usr/bin/zsh"),
-    Account("ops-fish", 1004, shell="/usr/bin/fish"),
-    Account("ops-tcsh", 1005, shell="/usr/bin/tcsh"),
-    Account("ops-dash", 1006, shell="/usr/bin/dash"),
+    Account("ops-zsh", 1003, login_shell="/usr/bin/zsh"),
+    Account("ops-fish", 1004, login_shell="/usr/bin/fish"),
+    Account("ops-tcsh", 1005, login_shell="/usr/bin/tcsh"),
+    Account("ops-dash", 1006, login_shell="/usr/bin/dash"),
     Account("ops-tty", 1007),
 )
 _SUDOERS_EXTRA = "Defaults:ops-tty requiretty\n"
@@ -64,7 +64,7 @@ _SUDOERS_EXTRA = "Defaults:ops-tty requiretty\n"
 
 def prepare(node: NodePlace, bases: Bases) -> None:
     """Make a node's upper layer anew: nothing that was changed in the node survives."""
-    for name in ("upper", "work"):
+    for name in ("upper", "work", "log"):
         shutil.rmtree(node.home / name, ignore_errors=True)
     for name in ("upper", "work", "root", "log"):
         (node.home / name).mkdir(parents=True, exist_ok=True)
@@ -88,21 +88,20 @@ def prepare(node: NodePlace, bases: Bases) -> None:
 
     share = upper / "usr/share/lab"
     share.mkdir(parents=True)
-    for name in ("pct", "mount-rootfs"):
+    for name in ("pct", "mount-rootfs.sh"):
         shutil.copy2(HERE / "node" / name, share)
     shutil.copy2(share / "pct", upper / "usr/sbin/pct")
 
 
 def _write_accounts(lab: Settings, upper: Path, bases: Bases) -> None:
-    files = {
-        name: (bases.node_layer / "etc" / name).read_text() for name in ("passwd", "shadow", "group")
-    }
+    etc = bases.node_layer / "etc"
+    files = {name: (etc / name).read_text() for name in ("passwd", "shadow", "group")}
     rules = []
     authorized = access.client_key(lab).with_suffix(".pub").read_text()
     for account in ACCOUNTS:
         ids = f"{account.uid}:{account.uid}"
         home = f"/home/{account.name}"
-        files["passwd"] += f"{account.name}:x:{ids}::{home}:{account.shell}\n"
+        files["passwd"] += f"{account.name}:x:{ids}::{home}:{account.login_shell}\n"
         files["shadow"] += f"{account.name}:{account.password}:19000:0:99999:7:::\n"
         files["group"] += f"{account.name}:x:{account.uid}:\n"
         if account.sudo:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labtool import cgroups, network
-from labtool.shell import LabError, attempt, run, wait_until
+from labtool.shell import LabError, run, wait_until
 
 if TYPE_CHECKING:
     from labtool.bases import Bases
     from labtool.settings import NodePlace
 
 HERE = Path(__file__).resolve().parent
+# What outlives the lab command must not keep the cgroup of its caller busy.
+_LEAVE_CGROUPS = (
+    "for procs in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do"
+    ' if [ -e "$procs" ]; then echo $$ >"$procs" || :; fi; done'
+)
 NODE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -46,9 +52,8 @@ def start(node: NodePlace, bases: Bases) -> int:
         holder.wait()
         raise LabError(f"{node.name} did not start: {errors.read_text(errors='replace').strip()}")
     holder.stdout.close()
-    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
-    pid = int(children[0])
-    (node.home / "pid").write_text(f"{pid} {_start_ticks(pid)} {holder.pid}\n")
+    pid = _children(holder.pid)[0]
+    (node.home / "pid").write_text(f"{pid} {_start_ticks(pid)}\n")
     network.connect_client(node, pid)
     return pid
 
@@ -56,7 +61,7 @@ def start(node: NodePlace, bases: Bases) -> int:
 def find(node: NodePlace) -> int | None:
     """The PID of the node's first process, or None if the node does not run."""
     try:
-        pid, ticks, _ = (node.home / "pid").read_text().split()
+        pid, ticks = (node.home / "pid").read_text().split()
     except (FileNotFoundError, ValueError):
         return None
     return int(pid) if _start_ticks(int(pid)) == ticks else None
@@ -72,26 +77,27 @@ def require(node: NodePlace) -> int:
 def stop(node: NodePlace) -> None:
     """End the node and all that is in it; safe if it does not run, or only in part."""
     cgroups.thaw(node.cgroup)
-    try:
-        pid, ticks, holder = (node.home / "pid").read_text().split()
-    except (FileNotFoundError, ValueError):
-        pass
-    else:
-        if _start_ticks(int(pid)) == ticks:
-            os.kill(int(pid), signal.SIGKILL)
-        # The holder waits for the namespace's last process, so its end is the end of all.
-        wait_until(
-            lambda: _start_ticks(int(pid)) != ticks and not _is_holder(int(holder), node),
-            seconds=10,
-            what=f"all processes of {node.name} are gone",
-        )
-        (node.home / "pid").unlink()
+    wait_until(lambda: _is_gone(node), seconds=10, what=f"{node.name} has ended")
+    (node.home / "pid").unlink(missing_ok=True)
     network.disconnect_client(node)
     cgroups.remove(node.cgroup)
 
 
+def _is_gone(node: NodePlace) -> bool:
+    """Kill what is left; the end of a node's first process is the end of all in it."""
+    everything = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
+    holders = [pid for pid in everything if _holds(pid, node)]
+    firsts = [child for holder in holders for child in _children(holder)]
+    pid = find(node)
+    left = {*(firsts or holders), *([pid] if pid else [])}
+    for each in left:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    return not left
+
+
 def inside(pid: int, *command: str) -> list[str]:
-    """The argument vector that runs a command in a node, in the machine's root cgroups."""
+    """The argument vector that runs a command in a node, as root, with a plain environment."""
     return [
         *("nsenter", "--target", str(pid), "--mount", "--net", "--uts", "--ipc", "--pid", "--"),
         *("env", "-i", f"PATH={NODE_PATH}", "HOME=/root", "USER=root", "LANG=C.UTF-8", *command),
@@ -106,10 +112,7 @@ def root(pid: int) -> Path:
 def ensure_sshd(node: NodePlace, pid: int) -> None:
     """Start the listener if a test has ended it, and wait until it answers."""
     if not _sshd_listens(pid):
-        leave_cgroup = 'for f in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do'
-        leave_cgroup += ' if [ -e "$f" ]; then echo $$ >"$f" || :; fi; done'
-        command = f"{leave_cgroup}; exec /usr/sbin/sshd -E /var/log/sshd.log"
-        run(inside(pid, "sh", "-c", command))
+        run(inside(pid, "sh", "-c", f"{_LEAVE_CGROUPS}; exec /usr/sbin/sshd -E /var/log/sshd.log"))
     wait_until(lambda: _sshd_listens(pid), seconds=5, what=f"sshd of {node.name} listens")
 
 
@@ -120,13 +123,16 @@ def _sshd_listens(pid: int) -> bool:
 
 
 def _start_ticks(pid: int) -> str | None:
+    """What tells this process from a later one with its PID; None if it has ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+    return None if fields[0] == "Z" else fields[19]
 
 
-def _is_holder(pid: int, node: NodePlace) -> bool:
+def _holds(pid: int, node: NodePlace) -> bool:
+    """Whether this is the unshare that waits for the node's first process."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError):
@@ -134,9 +140,8 @@ def _is_holder(pid: int, node: NodePlace) -> bool:
     return words[0] == b"unshare" and str(node.home).encode() in words
 
 
-def freeze(pid: int, container_id: int) -> None:
-    run(inside(pid, "lxc-freeze", "-n", str(container_id)))
-
-
-def thaw(pid: int, container_id: int) -> None:
-    attempt(inside(pid, "lxc-unfreeze", "-n", str(container_id)))
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []

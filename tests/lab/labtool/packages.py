@@ -44,9 +44,12 @@ def ensure_packages() -> None:
 
 
 def ensure_root() -> None:
-    """LabError unless we are root and may make namespaces."""
     if os.geteuid() != 0:
         raise LabError("the lab needs root (namespaces, mounts, LXC): run it with sudo")
+
+
+def ensure_namespaces() -> None:
+    """LabError if this machine does not give root what LXC needs."""
     result = attempt(["unshare", "--mount", "--net", "--pid", "--fork", "true"])
     if result.returncode != 0:
         raise LabError(

@@ -65,4 +65,5 @@ echo ready
 
 # With SIGCHLD ignored the kernel buries the orphans that a real init would wait for.
 trap '' CHLD
-exec sleep infinity </dev/null >/dev/null 2>&1
+exec </dev/null >/dev/null 2>&1
+exec sleep infinity
