@@ -125,6 +125,7 @@ class JobSpec:
     launcher: Launcher = Launcher.SETSID
     time_limit: float | None = None
     on_exit: str | None = None
+    idempotency_key: str | None = None
 
     def __post_init__(self) -> None:
         for name, _value in self.environment:

@@ -5,6 +5,7 @@ stdin, so no user text is ever part of a line, no secret stands in a process lis
 of 128 KiB for one argument is no limit.
 """
 
+import hashlib
 import re
 import secrets
 from collections.abc import Iterable, Sequence
@@ -116,11 +117,17 @@ def launch_call(
             job.on_exit or "",
             str(PROFILE_DEADLINE),
             "yes" if follow else "no",
+            key_file_name(job.idempotency_key),
             script("supervise"),
             script("main"),
         ],
         main_words,
     )
+
+
+def key_file_name(key: str | None) -> str:
+    """An idempotency key as a file name in the container; empty for none."""
+    return hashlib.sha256(to_bytes(key)).hexdigest() if key else ""
 
 
 def check_record(record: str) -> bytes:

@@ -6,8 +6,9 @@
 #   N2 bytes         the words of main.sh, quoted; passed on unread, for they may hold secrets
 #   then heartbeats, if the log is followed
 #
-# Replies: `refused REASON CODE` with the detail as payload, or
-#          `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR`; then `done`, or follow's.
+# Replies: `refused REASON CODE` with the detail as payload; or `existing ID` where another job has
+#          the idempotency key; or `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR`,
+#          then `done` or follow's.
 #
 # The processes: this shell → setsid → setsid → supervise.sh → setsid → main.sh = the job.
 # The first setsid makes a session, so the second one has to fork, and the supervisor belongs to
@@ -19,6 +20,7 @@
 
 # refuse REASON CODE TEXT: nothing was started.
 refuse() {
+  release_key
   frame "refused $1 $2"
   printf '%s' "$3"
   frame "done"
@@ -51,7 +53,7 @@ find_user() {
   found=
   { while IFS=: read -r user _ uid gid _ home shell; do
     case $wanted in "$user" | "$uid") found=yes && break ;; esac
-  done </etc/passwd; } 2>/dev/null
+  done </etc/passwd } 2>/dev/null
   if [ -z "$found" ] && command -v getent >/dev/null; then
     # A directory service knows users that the file does not.
     entry=$(getent passwd "$wanted" 2>/dev/null) && {
@@ -83,6 +85,35 @@ find_user() {
   fi
 }
 
+# claim_key: one link for each idempotency key, made exclusively, names the job that has it. A link
+# to a job that is gone (refused, pruned) is free again.
+claim_key() {
+  [ -n "$key" ] || return 0
+  umask 077
+  problem=$(mkdir -p "$state/keys" 2>&1) || refuse state-directory 125 "$problem"
+  for attempt in 1 2 3; do
+    ln -s "../jobs/$id" "$state/keys/$key" 2>/dev/null && key_claimed=yes && return
+    # A claim comes before its job directory: give a launch beside us the time to make it.
+    for patience in 1 2 3 4 5; do
+      [ ! -d "$state/keys/$key/." ] || break
+      [ "$patience" = 5 ] || sleep 1
+    done
+    if [ -d "$state/keys/$key/." ]; then
+      holder=$(cd -P "$state/keys/$key" && pwd) && {
+        frame "existing ${holder##*/}"
+        frame "done"
+        exit 0
+      }
+    fi
+    rm -f "$state/keys/$key"
+  done
+  refuse state-directory 125 "$state/keys/$key"
+}
+
+release_key() {
+  [ -z "${key_claimed-}" ] || rm -f "$state/keys/$key"
+}
+
 # make_directory: the job directory and all in it; DIRECTORY is made exclusively.
 make_directory() {
   umask 077
@@ -96,6 +127,9 @@ make_directory() {
     [ ! -d "$dir" ] || refuse duplicate 125 "$id"
     refuse state-directory 125 "$problem"
   }
+  # lookup.sh forbids a start whose client has given up on it. It makes the fence and then looks for
+  # the directory, we make the directory and then look for the fence: one of us sees the other.
+  [ ! -e "$state/fences/$id" ] || abandon forbidden 125 "$id"
   problem=$({
     printf '%s\n' "$spec" >"$dir/spec" &&
       : >"$dir/running" &&
@@ -132,21 +166,23 @@ choose_session() {
   [ -n "$setsid" ] || abandon no-setsid 125 "$PATH"
 }
 
-# The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW SUPERVISE MAIN
+# The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW KEY SUPERVISE MAIN
+#   KEY: the idempotency key as a file name, or empty · FOLLOW yes|no
 launch() {
   IFS=' ' read -r marker size main_size || exit 1
   words=$(take "$size")
   main_words=$(take "$main_size")
   frame "begin 1"
   eval "set -- $words"
-  [ "$#" = 10 ] || refuse cut-off 125 "$#"
+  [ "$#" = 11 ] || refuse cut-off 125 "$#"
   id=$1 state=$2 spec=$3 wanted_user=$4 log=$5 on_exit=$6 profile_deadline=$7 follow=$8
-  supervise=$9 main=${10}
+  key=$9 supervise=${10} main=${11}
   close_inherited
   cd / || exit 1
   find_user "$wanted_user"
   # shellcheck disable=SC2088 # the tilde is text, and stands for the container user's home
   case $log in '~/'*) log=$home/${log#'~/'} ;; esac
+  claim_key
   make_directory
   choose_session
 
