@@ -53,7 +53,7 @@ find_user() {
   found=
   { while IFS=: read -r user _ uid gid _ home shell; do
     case $wanted in "$user" | "$uid") found=yes && break ;; esac
-  done </etc/passwd } 2>/dev/null
+  done <"/etc/passwd" } 2>/dev/null
   if [ -z "$found" ] && command -v getent >/dev/null; then
     # A directory service knows users that the file does not.
     entry=$(getent passwd "$wanted" 2>/dev/null) && {

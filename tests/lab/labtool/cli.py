@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from labtool import access, guests, lifecycle, network, nodes, pve
+from labtool.packages import ensure_root
 from labtool.settings import NODE_NAMES, Settings, from_environment
 from labtool.shell import LabError, locked
 
@@ -28,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error("enter and attach take -- COMMAND [ARG...]; the others do not")
     try:
         return _dispatch(from_environment(), arguments, command)
-    except LabError as error:
+    except (LabError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -84,6 +85,7 @@ def _dispatch(lab: Settings, arguments: argparse.Namespace, command: list[str]) 
             return 0
         case "attach":
             return _attach(lab, arguments.ctid, command)
+    ensure_root()
     with locked(lab.home / "lock"):
         _change(lab, arguments)
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from labtool import access, guests, network, nodefiles, nodes, pve
 from labtool.bases import Bases, ensure_bases
-from labtool.packages import ensure_namespaces, ensure_packages, ensure_root
+from labtool.packages import ensure_namespaces, ensure_packages
 from labtool.shell import LabError, say
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 def up(lab: Settings) -> None:
     """Make everything run that should; touch nothing that does."""
-    ensure_root()
     if any(nodes.find(node) is None for node in lab.nodes):
         ensure_namespaces()
         ensure_packages()
@@ -98,7 +97,6 @@ def _in_parallel(action: Callable[[Guest], None], wanted: Iterable[Guest]) -> No
 
 def down(lab: Settings) -> None:
     """End everything; what containers wrote stays for the next `up`."""
-    ensure_root()
     for node in lab.nodes:
         if nodes.find(node) is not None:
             say(f"ending {node.name}")
