@@ -43,6 +43,16 @@ close_inherited() {
   done
 }
 
+# read_passwd NAME: the entry of a name or uid, from stdin.
+read_passwd() {
+  while IFS=: read -r user _ uid gid _ home shell; do
+    case $1 in
+      "$user" | "$uid") return ;;
+    esac
+  done
+  return 1
+}
+
 # find_user NAME: sets user, uid, gid, home, shell from passwd(5). An empty NAME: whoever we are.
 find_user() {
   own_uid=0
@@ -51,9 +61,7 @@ find_user() {
   done <"/proc/$$/status"; } 2>/dev/null
   wanted=${1:-$own_uid}
   found=
-  { while IFS=: read -r user _ uid gid _ home shell; do
-    case $wanted in "$user" | "$uid") found=yes && break ;; esac
-  done <"/etc/passwd" } 2>/dev/null
+  read_passwd "$wanted" </etc/passwd 2>/dev/null && found=yes
   if [ -z "$found" ] && command -v getent >/dev/null; then
     # A directory service knows users that the file does not.
     entry=$(getent passwd "$wanted" 2>/dev/null) && {
