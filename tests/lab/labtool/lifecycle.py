@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +89,8 @@ def start_guests(lab: Settings, wanted: Iterable[Guest]) -> None:
 
 
 def _in_parallel(action: Callable[[Guest], None], wanted: Iterable[Guest]) -> None:
+    from concurrent.futures import ThreadPoolExecutor  # slow to load, and an idle `up` needs none
+
     with ThreadPoolExecutor() as pool:
         for _ in pool.map(action, wanted):
             pass
