@@ -1,0 +1,1 @@
+"""What the tests share: the lab, the command line as users run it, shells, waiting."""
