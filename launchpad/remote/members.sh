@@ -1,0 +1,186 @@
+# members.sh: which processes belong to which job. Behind common.sh.
+#
+# This is the only place that decides it; status shows what it finds and kill signals it. Several
+# marks together find a member, because each of them can be lost:
+#   - it is the main process, or was seen before as a member: PID and start ticks (remembered)
+#   - it is in the job's session (survives the end of its parent; lost with setsid)
+#   - LAUNCHPAD_JOB_ID=<id> stands in its environment (survives setsid and double forks; lost where
+#     a program writes its title over its environment, or starts others with an environment of its own)
+#   - its parent is a member (lost when the parent ends)
+# A command line is never looked at.
+#
+# One pass over /proc serves all jobs. Its findings are shell variables named after PIDs, which are
+# digits, so that eval sees nothing but names and words of our own making.
+#
+# shellcheck shell=sh disable=SC2034,SC2086,SC2154
+
+# make_noise: sets noise, a part of a path that leads nowhere ("/.//./…") and that nobody can
+# guess. Programs that print file names print it too, so a header with it in it is a real one,
+# whatever the files contain: frames, without a process per file.
+make_noise() {
+  noise='' noise_digits=${marker#*-}
+  while [ -n "$noise_digits" ]; do
+    case $noise_digits in [02468ace]*) noise=$noise/ ;; *) noise=$noise/. ;; esac
+    case $noise_digits in [014589cd]*) noise=$noise/ ;; *) noise=$noise/. ;; esac
+    noise_digits=${noise_digits#?}
+  done
+}
+
+newline='
+'
+soh=$(printf '\001')
+
+# expect_job ID PID TICKS SESSION END: a job that ran or runs since this start of the container.
+# END: the ticks at which its main process had ended, or "-". All but ID are numbers, checked.
+expect_job() {
+  [ "$2" -gt 1 ] || return 0
+  eval "known_$2=\"\${known_$2-} $1:$3\""
+  [ "$4" = "$2" ] || return 0
+  eval "leader_$2=\"\${leader_$2-} $1:$3:$5\""
+}
+
+# remember_member ID PID TICKS: it was found to be a member before.
+remember_member() {
+  [ "$2" -gt 1 ] || return 0
+  eval "known_$2=\"\${known_$2-} $1:$3\""
+}
+
+# read_marks: sets mark_PID to the job that stands in the environment of PID. Newlines in values
+# become \001 when NUL becomes newline, so that a line is a variable and nothing else is.
+read_marks() {
+  marks=
+  set -- '[0-9]*'
+  # One argument vector holds 2 MB.
+  [ "$process_count" -lt 8000 ] || set -- '1*' '2*' '3*' '4*' '5*' '6*' '7*' '8*' '9*'
+  for pattern; do
+    marks=$marks$newline$(
+      timeout -s KILL 5 tail -v -c +1 /proc$noise/$pattern/environ 2>/dev/null |
+        tr '\000\n' '\n\001' | grep -e '/environ <==' -e '^LAUNCHPAD_JOB_ID='
+    )
+  done
+  pid=
+  set -f
+  IFS=$newline
+  for line in $marks; do
+    variable=$line
+    case $line in *"$noise/"*)
+      # An environment that does not end in NUL runs into the next header.
+      note_mark "${line%%"$soh"*}"
+      pid=${line##*"$noise/"}
+      variable=${pid#*"$soh"}
+      pid=${pid%%/*}
+      ;;
+    esac
+    note_mark "$variable"
+  done
+  unset IFS
+  set +f
+}
+
+note_mark() {
+  case $1 in LAUNCHPAD_JOB_ID=*) ;; *) return 0 ;; esac
+  case ${1#*=}:$pid in
+    *[!A-Za-z0-9._:-]* | :* | *:) return 0 ;;
+  esac
+  eval "mark_$pid=${1#*=}"
+}
+
+# read_processes: one look at each process. Sets processes (the PIDs) and stat_PID.
+read_processes() {
+  for pid in ${processes-}; do
+    unset "stat_$pid" "mark_$pid" "owner_$pid" "why_$pid"
+  done
+  processes='' process_count=0
+  for pid in /proc/[0-9]*; do
+    pid=${pid##*/}
+    read_stat "$pid" || continue
+    eval "stat_$pid=\$stat_line"
+    processes="$processes $pid"
+    process_count=$((process_count + 1))
+  done
+}
+
+# split_stat PID: sets the fields that read_stat sets, and more, from the last look.
+split_stat() {
+  eval "set -- \${stat_$1-}"
+  [ "$#" -ge 22 ] || return 1
+  process_state=$1 parent=$2 group=$3 session=$4 ticks=${20}
+  # With the time of the children that it has waited for.
+  cpu_ticks=$((${12} + ${13} + ${14} + ${15})) pages=${22} exit_status=${50-}
+}
+
+# judge PID: sets owner_PID to the job it belongs to by a mark of its own, "-" for nobody's.
+judge() {
+  split_stat "$1" || return 0
+  owner='' why=''
+  eval "known=\${known_$1-} candidates=\${leader_$session-} mark=\${mark_$1-}"
+  for word in $known; do
+    [ "${word#*:}" = "$ticks" ] && owner=${word%%:*} why=known
+  done
+  if [ -z "$owner" ] && [ -n "$candidates" ]; then
+    own_ticks=$ticks own_session=$session
+    if split_stat "$own_session"; then leader_ticks=$ticks; else leader_ticks=; fi
+    best=-1
+    for word in $candidates; do
+      job_ticks=${word#*:} && end_ticks=${job_ticks#*:} && job_ticks=${job_ticks%%:*}
+      if [ -n "$leader_ticks" ]; then
+        [ "$leader_ticks" = "$job_ticks" ] && owner=${word%%:*} why=session
+      # The leader is gone. While its session lives its number is taken; but the session may be
+      # another one with a recycled number, unless the process began while our leader lived.
+      elif [ "$job_ticks" -le "$own_ticks" ] && [ "$job_ticks" -gt "$best" ] &&
+        { [ "$end_ticks" = - ] || [ "$own_ticks" -le "$end_ticks" ]; }; then
+        owner=${word%%:*} why=session best=$job_ticks
+      fi
+    done
+    ticks=$own_ticks
+  fi
+  if [ -z "$owner" ] && [ -n "$mark" ] && is_process "$1" "$ticks"; then
+    owner=$mark why=mark
+  fi
+  [ -z "$owner" ] || eval "owner_$1=\$owner why_$1=\$why"
+}
+
+# find_members: sets owner_PID for every process that belongs to a job. What we are ourselves, and
+# started, belongs to nobody even if a job started us.
+find_members() {
+  read_processes
+  read_marks
+  for pid in $processes; do
+    judge "$pid"
+  done
+  eval "owner_$$=-"
+  for pid in $processes; do
+    eval "owner=\${owner_$pid-}"
+    [ -z "$owner" ] || continue
+    ancestor=$pid steps=0
+    while [ "$ancestor" -gt 1 ] && [ -z "$owner" ] && [ "$steps" -lt 4096 ]; do
+      eval "set -- \${stat_$ancestor-0 0}"
+      ancestor=$2 steps=$((steps + 1))
+      eval "owner=\${owner_$ancestor-}"
+    done
+    [ -z "$owner" ] || eval "owner_$pid=\$owner why_$pid=descent"
+  done
+}
+
+# is_living PID STATE: not a zombie, or one with a thread that still runs and holds what it holds.
+is_living() {
+  case $2 in Z | X) ;; *) return 0 ;; esac
+  for task in "/proc/$1/task"/*/stat; do
+    task_line=
+    { IFS= read -r task_line <"$task"; } 2>/dev/null
+    task_line=${task_line##*") "}
+    case $task_line in Z* | X* | '') ;; *) return 0 ;; esac
+  done
+  return 1
+}
+
+# members_of ID: sets members to the PIDs of its living processes, after find_members.
+members_of() {
+  members=
+  for pid in $processes; do
+    eval "owner=\${owner_$pid-}"
+    [ "$owner" = "$1" ] || continue
+    split_stat "$pid"
+    if is_living "$pid" "$process_state"; then members="$members $pid"; fi
+  done
+}

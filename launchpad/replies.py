@@ -1,0 +1,319 @@
+"""Framed bytes → what is known of jobs, typed: the counterpart of ``remote/facts.sh``.
+
+Everything here comes from elsewhere and may be damaged, foreign or hostile. Nothing raises: what
+cannot be read is noted as such, and never hides what stands beside it. What the facts *mean* is
+decided in :mod:`launchpad.verdict`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from launchpad.command import to_text
+from launchpad.frames import Frame
+from launchpad.job import EndRecord, Identity, JobId, Launcher, is_job_id
+from launchpad.state import Spec
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_END = re.compile(
+    r"end,1,(exited|killed),([0-9]{1,3}),([0-9]{1,18}),([0-9]{1,18}),"
+    r"([ch])([0-9]{1,18}),[ch]([0-9]{1,18}),(stopped|-),\."
+)
+_KILL = re.compile(r"kill,1,(launchpad|time_limit),([0-9]{1,3}),([0-9]{1,18}),\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment of the answer: seconds since the epoch by the container's clock, and ticks.
+
+    ``boot``: boot_id and PID 1's start ticks. ``oom``: the OOM killer's counter, ``oom_own`` if it
+    is the container's and not the host's.
+    """
+
+    epoch: int
+    ticks: int
+    boot: tuple[str, int]
+    oom: int
+    oom_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KillRecord:
+    """Who signalled the job last: ``at`` by the container's clock."""
+
+    reason: Literal["launchpad", "time_limit"]
+    signal: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A living process of a job. ``cpu_ticks`` and ``pages`` are the kernel's units."""
+
+    pid: int
+    ticks: int
+    state: str
+    cpu_ticks: int
+    pages: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The main process: running, a zombie with its status as wait(2) gives it, or gone."""
+
+    condition: Literal["running", "zombie", "gone"]
+    status: int | None = None
+
+
+@dataclass(slots=True)
+class JobFacts:
+    """What was found of one job. None and False: was not found, was not looked at.
+
+    ``started_at``: epoch. ``log_bytes``, ``log_at``, ``spec_at``: sizes and mtimes. ``tail``: the
+    last bytes of its log. ``damaged``: the records that could not be read, by name.
+    """
+
+    id: JobId
+    directory: bool = False
+    identity: Identity | None = None
+    started_at: int | None = None
+    supervisor_pid: int | None = None
+    end: EndRecord | None = None
+    kill: KillRecord | None = None
+    process: Process | None = None
+    supervisor_lives: bool = False
+    members: list[Member] = field(default_factory=list)
+    spec: Spec | None = None
+    spec_at: int | None = None
+    log_bytes: int | None = None
+    log_at: int | None = None
+    tail: bytes | None = None
+    damaged: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Facts:
+    """The whole of a reply. ``now`` is None only where the reply is not one of facts.sh."""
+
+    now: Now | None = None
+    jobs: dict[JobId, JobFacts] = field(default_factory=dict)
+
+    def of(self, job: JobId) -> JobFacts:
+        """What was found of ``job``; nothing where it did not occur."""
+        return self.jobs.get(job) or JobFacts(job)
+
+
+def _numbers(words: Iterable[str]) -> list[int] | None:
+    texts = list(words)
+    if not all(_NUMBER.fullmatch(text) for text in texts):
+        return None
+    return [int(text) for text in texts]
+
+
+def parse_identity(words: list[str]) -> Identity | None:
+    """PID TICKS SESSION BOOT_ID BOOT_TICKS, as in main records and the launch's reply."""
+    if len(words) < 5:  # noqa: PLR2004
+        return None
+    numbers = _numbers((*words[:3], words[4]))
+    if numbers is None:
+        return None
+    pid, ticks, session, boot_ticks = numbers
+    return Identity(pid, ticks, session, words[3], boot_ticks)
+
+
+def parse_end(name: str) -> EndRecord | None:
+    """The end record that a file's name is; None where it is none, or not whole."""
+    match = _END.fullmatch(name)
+    if match is None:
+        return None
+    state, code, at, ticks, own, before, after, stopped = match.groups()
+    return EndRecord(
+        killed=state == "killed",
+        code=int(code),
+        at=int(at),
+        ticks=int(ticks),
+        oom_before=int(before),
+        oom_after=int(after),
+        oom_own=own == "c",
+        stopped=stopped == "stopped",
+    )
+
+
+def parse_kill(name: str) -> KillRecord | None:
+    """The kill record that a file's name is; None where it is none, or not whole."""
+    match = _KILL.fullmatch(name)
+    if match is None:
+        return None
+    reason: Literal["launchpad", "time_limit"] = (
+        "launchpad" if match[1] == "launchpad" else "time_limit"
+    )
+    return KillRecord(reason, int(match[2]), int(match[3]))
+
+
+def _optional(record: dict[str, Any], key: str, kind: type) -> Any:
+    value = record.get(key)
+    return value if isinstance(value, kind) and not isinstance(value, bool) else None
+
+
+def _words(record: dict[str, Any], key: str) -> tuple[str, ...] | None:
+    value = record.get(key)
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        return None
+    return tuple(value)
+
+
+def parse_spec(data: bytes | str) -> Spec | None:
+    """A job's spec record (one line of JSON); None where it is not one."""
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    launcher = record.get("launcher")
+    limit = _optional(record, "time_limit_s", int | float)  # type: ignore[arg-type]
+    return Spec(
+        command=_words(record, "command"),
+        shell=_optional(record, "shell", str),
+        cwd=_optional(record, "cwd", str),
+        user=_optional(record, "user", str),
+        env_names=_words(record, "env_names") or (),
+        log=_optional(record, "log", str),
+        launcher=Launcher(launcher) if launcher in list(Launcher) else Launcher.SETSID,
+        login=record.get("login") is not False,
+        started_by=_optional(record, "started_by", str) or "",
+        time_limit_s=limit,
+        on_exit=_optional(record, "on_exit", str),
+        ready=_optional(record, "ready", str),
+        git=_optional(record, "git", dict),
+        idempotency_key=_optional(record, "idempotency_key", str),
+        record=record,
+    )
+
+
+def last_line(tail: bytes) -> str | None:
+    """The last line of a log with anything on it: what a progress bar shows now, if it is one."""
+    for line in reversed(to_text(tail).split("\n")):
+        for part in reversed(line.split("\r")):
+            if part.strip():
+                return part.strip()
+    return None
+
+
+def _parse_now(frame: Frame) -> Now | None:
+    if len(frame.words) < 5:  # noqa: PLR2004
+        return None
+    epoch, ticks, boot_id, boot_ticks, oom = frame.words[:5]
+    numbers = _numbers((epoch, ticks, boot_ticks, oom[1:]))
+    if numbers is None:
+        return None
+    return Now(numbers[0], numbers[1], (boot_id, numbers[2]), numbers[3], oom.startswith("c"))
+
+
+def _read_line(job: JobFacts, line: str) -> None:
+    key, _, rest = line.partition(" ")
+    words = rest.split(" ")
+    match key:
+        case "directory":
+            job.directory = True
+        case "main" | "known":
+            job.identity = parse_identity(words)
+            numbers = _numbers(words[5:7])
+            if job.identity is None:
+                job.damaged.add("main")
+            elif numbers and len(numbers) == 2:  # noqa: PLR2004
+                job.started_at, job.supervisor_pid = numbers
+        case "end":
+            # A second one lies where the first could not be written: /dev/shm. They say the same.
+            end = parse_end(rest)
+            job.end = job.end or end
+            if end is None:
+                job.damaged.add("end")
+        case "kill":
+            kill = parse_kill(rest)
+            if kill is None:
+                job.damaged.add("kill")
+            elif job.kill is None or kill.at >= job.kill.at:
+                job.kill = kill
+        case "process" if words[0] in {"running", "gone", "zombie"}:
+            numbers = _numbers(words[1:2])
+            job.process = Process(words[0], numbers[0] if numbers else None)  # type: ignore[arg-type]
+        case "supervisor":
+            job.supervisor_lives = rest == "living"
+        case _:
+            pass
+
+
+def _read_members(facts: Facts, payload: bytes) -> None:
+    for line in payload.split(b"\n"):
+        words = to_text(line).split(" ", 6)
+        if len(words) < 7 or not is_job_id(words[0]):  # noqa: PLR2004
+            continue
+        numbers = _numbers((words[1], words[2], words[4], words[5]))
+        if numbers is None:
+            continue
+        pid, ticks, cpu_ticks, pages = numbers
+        job = JobId(words[0])
+        facts.jobs.setdefault(job, JobFacts(job)).members.append(
+            Member(pid, ticks, words[3], cpu_ticks, pages, words[6])
+        )
+
+
+def _pieces(frame: Frame, file: str) -> Iterator[tuple[JobId, bytes]]:
+    """The files of a frame ``specs`` or ``logs``, by the headers that nobody can forge."""
+    if not frame.words:
+        return
+    noise = re.escape(frame.words[0].encode())
+    header = rb"(?:\A|\n)==> ([A-Za-z0-9._-]+)%b/%b <==\n" % (noise, file.encode())
+    parts = re.split(header, frame.payload)
+    for name, content in zip(parts[1::2], parts[2::2], strict=True):
+        if is_job_id(to_text(name)):
+            yield JobId(to_text(name)), content
+
+
+def _read_sizes(facts: Facts, frame: Frame) -> None:
+    noise = frame.words[0] if frame.words else ""
+    for line in to_text(frame.payload).split("\n"):
+        size, _, rest = line.partition(" ")
+        at, _, path = rest.partition(" ")
+        numbers = _numbers((size, at))
+        name, _, file = path.partition(noise + "/")
+        if numbers is None or not is_job_id(name) or JobId(name) not in facts.jobs:
+            continue
+        job = facts.jobs[JobId(name)]
+        if file == "log":
+            job.log_bytes, job.log_at = numbers
+        elif file == "spec":
+            job.spec_at = numbers[1]
+
+
+def parse_facts(frames: Iterable[Frame]) -> Facts:
+    """The facts of a reply; frames of other kinds in it are left alone."""
+    facts = Facts()
+    for frame in frames:
+        match frame.name:
+            case "now":
+                facts.now = _parse_now(frame)
+            case "job" if frame.words and is_job_id(frame.words[0]):
+                job = facts.jobs.setdefault(JobId(frame.words[0]), JobFacts(JobId(frame.words[0])))
+                for line in to_text(frame.payload).split("\n"):
+                    _read_line(job, line)
+            case "members":
+                _read_members(facts, frame.payload)
+            case "specs":
+                for name, content in _pieces(frame, "spec"):
+                    job = facts.jobs.setdefault(name, JobFacts(name))
+                    job.spec = parse_spec(content)
+                    if job.spec is None:
+                        job.damaged.add("spec")
+            case "sizes":
+                _read_sizes(facts, frame)
+            case "logs":
+                for name, content in _pieces(frame, "log"):
+                    facts.jobs.setdefault(name, JobFacts(name)).tail = content
+            case _:
+                pass
+    return facts
