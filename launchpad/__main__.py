@@ -1,0 +1,152 @@
+"""The program: runs the command line, and turns every failure into words and an exit code.
+
+Whatever happens, nobody meets a traceback (except with ``LAUNCHPAD_DEBUG=1``).
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from launchpad.cli.common import Session
+    from launchpad.errors import LaunchpadError
+
+# The verbs that pass on a job's code say 125 where they are used wrongly, the others 2.
+PASSES_ON_CODES = frozenset({"run", "rerun", "wait", "exec", "tail"})
+
+WRONG_USAGE = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script: runs and exits."""
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    code = _flush(code)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line ``arguments``; the exit code. Never raises."""
+    try:
+        return _run(arguments)
+    except BrokenPipeError:
+        return _quiet()
+    except KeyboardInterrupt:
+        with contextlib.suppress(OSError, KeyboardInterrupt):
+            sys.stderr.write("\n")
+        return INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    # Late, so that Ctrl-C while modules load is met too.
+    import click
+
+    from launchpad.cli import launchpad
+    from launchpad.cli.common import Session
+    from launchpad.command import from_command_line
+    from launchpad.errors import LaunchpadError
+
+    session = Session()
+    try:
+        words = [from_command_line(argument) for argument in arguments]
+        with launchpad.make_context("launchpad", words, obj=session) as context:
+            return int(launchpad.invoke(context) or 0)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except click.ClickException as error:
+        return _report(_from_click(error), session)
+    except LaunchpadError as error:
+        return _report(error, session)
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 # the last line of defence
+        return _report(_unexpected(error), session)
+
+
+def _from_click(error: Any) -> "LaunchpadError":
+    from launchpad.errors import UsageError
+
+    context = error.ctx if hasattr(error, "ctx") else None
+    advice = f"{context.command_path} --help" if context is not None else "launchpad --help"
+    message = error.format_message().rstrip(".")
+    # Messages here begin with what it is about, in lower case, unless that is a name.
+    message = message[:1].lower() + message[1:]
+    return UsageError(message, advice=advice)
+
+
+def _unexpected(error: Exception) -> "LaunchpadError":
+    from launchpad.errors import ClientError
+
+    if os.environ.get("LAUNCHPAD_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    return ClientError(
+        f"a fault in launchpad itself: {type(error).__name__}: {error}",
+        advice="please report it, with launchpad --version and what LAUNCHPAD_DEBUG=1 shows",
+    )
+
+
+def _exit_code(error: "LaunchpadError", session: "Session") -> int:
+    from launchpad.errors import UsageError
+
+    if isinstance(error, UsageError) and session.verb not in PASSES_ON_CODES:
+        return WRONG_USAGE
+    return error.exit_code
+
+
+def _report(error: "LaunchpadError", session: "Session") -> int:
+    """Show ``error``: in words on stderr, with ``--json`` as a document on stdout too."""
+    from launchpad.cli.common import write_json
+    from launchpad.cli.errors import error_document, show_error
+
+    code = _exit_code(error, session)
+    try:
+        show_error(error)
+        if session.json:
+            write_json(error_document(error, code, session))
+    except BrokenPipeError:
+        _quiet()
+    return code
+
+
+def _flush(code: int) -> int:
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except BrokenPipeError:
+        return _quiet()
+    except OSError as error:
+        # A full disk behind `>file`: what was said did not arrive, and that must not pass as 0.
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"launchpad: cannot write the output: {error.strerror}\n")
+        _discard()
+        return code or 125
+    return code
+
+
+def _quiet() -> int:
+    """The reader of our output went away: nobody is left to be told."""
+    _discard()
+    return BROKEN_PIPE
+
+
+def _discard() -> None:
+    # What is still buffered would raise again while the interpreter shuts down.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(BrokenPipeError, OSError, ValueError):
+                stream.flush()
+                continue
+            os.dup2(nowhere, stream.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""What all verbs share on the command line: the session, the connection options, the types.
+
+A verb is a function ``(session, …) -> int | None`` (its exit code; None is 0) under :func:`verb`.
+It raises :class:`~launchpad.errors.LaunchpadError`; ``__main__`` shows it, as JSON too where
+``--json`` was given.
+"""
+
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, cast
+
+import click
+
+from launchpad.command import to_bytes
+
+if TYPE_CHECKING:
+    from launchpad.config import Config
+    from launchpad.index import Index
+    from launchpad.job import JobId
+    from launchpad.launcher.desk import Desk
+    from launchpad.transport.base import ConnectOptions
+
+P = ParamSpec("P")
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(slots=True)
+class Session:
+    """One run of the program: what was said before and behind the verb about how to work.
+
+    ``job`` and ``started`` are filled in by verbs that start something, for the JSON of a failure.
+    """
+
+    verb: str = ""
+    ssh_config: Path | None = None
+    config_file: Path | None = None
+    transport: Literal["auto", "paramiko", "openssh"] | None = None
+    verbose: bool = False
+    no_color: bool = False
+    json: bool = False
+    job: "JobId | None" = None
+    started: Literal["yes", "no", "unknown"] = "no"
+    _config: "Config | None" = field(default=None, repr=False)
+
+    @property
+    def config(self) -> "Config":
+        """The configuration in force; read once. Raises :class:`ClientError` where it is wrong."""
+        if self._config is None:
+            from launchpad.config import load
+
+            self._config = load(self.config_file)
+        return self._config
+
+    @property
+    def index(self) -> "Index":
+        """The index of this machine."""
+        from launchpad.index import Index
+
+        return Index()
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person can be asked: terminals in front and behind, and no ``--json``."""
+        return not self.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def colour(self, stream: Any) -> bool:
+        """Whether ``stream`` gets colours and movement: a terminal, and nobody said no."""
+        return (
+            not self.no_color
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+            and stream is not None
+            and stream.isatty()
+        )
+
+    def connect_options(self) -> "ConnectOptions":
+        """How to reach hosts, before what the configuration says of single targets."""
+        from launchpad.transport.base import ConnectOptions
+
+        defaults = self.config.defaults
+        return ConnectOptions(
+            ssh_config=self.ssh_config or defaults.ssh_config,
+            choice=self.transport or defaults.transport or "auto",
+            interactive=self.interactive,
+            share=bool(defaults.share_connection),
+            note=self._note,
+            warn=_warn,
+        )
+
+    def desk(self) -> "Desk":
+        """The place that the verbs of :mod:`launchpad.launcher` work from."""
+        from launchpad.launcher.desk import Desk
+
+        options = self.connect_options()
+        by_target = {
+            target: replace(
+                options,
+                choice=self.transport or settings.transport or options.choice,
+                share=options.share
+                if settings.share_connection is None
+                else settings.share_connection,
+            )
+            for target, settings in self.config.by_target().items()
+        }
+        return Desk(
+            index=self.index,
+            options=options,
+            say=say,
+            aliases=self.config.aliases(),
+            options_by_target=by_target,
+        )
+
+    def _note(self, line: str) -> None:
+        if self.verbose:
+            from launchpad.printable import printable
+
+            say(f"-v {printable(line)}")
+
+
+def say(line: str) -> None:
+    """One line for the user, on stderr. What comes from elsewhere has been made printable."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _warn(line: str) -> None:
+    from launchpad.printable import printable
+
+    say(f"launchpad: {printable(line)}")
+
+
+def write_json(document: dict[str, Any]) -> None:
+    r"""The one document of ``--json``: a line of ASCII; bytes that are not UTF-8 as ``\udcXX``."""
+    import json
+
+    sys.stdout.write(f"{json.dumps(document)}\n")
+    sys.stdout.flush()
+
+
+class Duration(click.ParamType[float]):
+    """TIME: ``90``, ``90s``, ``5m``, ``2h``, ``1d``; the value is in seconds."""
+
+    name = "TIME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds."""
+        if isinstance(value, int | float):
+            return float(value)
+        seconds = parse_duration(value)
+        if seconds is None:
+            self.fail(f"{value!r} is not a time: write 90, 90s, 5m, 2h or 1d", param, ctx)
+        return seconds
+
+
+def parse_duration(text: str) -> float | None:
+    """The seconds that TIME stands for; None where it is none."""
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", text.strip())
+    if match is None:
+        return None
+    seconds = float(match[1]) * _UNITS[match[2]]
+    return seconds if math.isfinite(seconds) else None
+
+
+class LocalPath(click.ParamType[Path]):
+    """A path on this machine, whatever bytes its name has."""
+
+    name = "FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path; ``~`` stands for the home of this machine."""
+        if isinstance(value, Path):
+            return value
+        if not value or "\0" in value:
+            self.fail(f"{value!r} is not a path", param, ctx)
+        return Path(os.fsdecode(to_bytes(value))).expanduser()
+
+
+DURATION = Duration()
+LOCAL_PATH = LocalPath()
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Put a connection option into the session; the last one that was given counts."""
+    if value is not None and value is not False:
+        setattr(ctx.ensure_object(Session), param.name or "", value)
+
+
+class ConnectionOption(click.Option):
+    """An option that may stand before and behind the verb, shown in a section of its own."""
+
+
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the connection options to a click command or group."""
+    for names, settings in reversed(
+        [
+            (
+                ("--transport",),
+                {
+                    "type": click.Choice(["auto", "paramiko", "openssh"]),
+                    "help": "How to reach the host.",
+                },
+            ),
+            (
+                ("-F", "--ssh-config"),
+                {
+                    "type": LOCAL_PATH,
+                    "metavar": "FILE",
+                    "help": "Read instead of ~/.ssh/config (LAUNCHPAD_SSH_CONFIG).",
+                },
+            ),
+            (
+                ("--config", "config_file"),
+                {
+                    "type": LOCAL_PATH,
+                    "metavar": "FILE",
+                    "help": "launchpad's configuration (LAUNCHPAD_CONFIG).",
+                },
+            ),
+            (("-v", "verbose"), {"is_flag": True, "help": "Say what is being done, and why."}),
+            (("--no-color",), {"is_flag": True, "help": "No colours (as NO_COLOR)."}),
+        ]
+    ):
+        command = click.option(
+            *names,
+            cls=ConnectionOption,
+            expose_value=False,
+            callback=_remember,
+            **cast("dict[str, Any]", settings),
+        )(command)
+    return command
+
+
+class Verb(click.Command):
+    """A verb: knows where its usage errors belong, and shows the connection options apart."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note the verb, and ``--json``, before anything can go wrong."""
+        session = ctx.ensure_object(Session)
+        session.verb = self.name or ""
+        own = args[: args.index("--")] if "--" in args else args
+        session.json = session.json or "--json" in own
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options of the verb, then those of the connection."""
+        write_options(self, ctx, formatter)
+
+
+def write_options(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
+    """The sections "Options" and "Connection options" of a help text."""
+    for title, wanted in (("Options", False), ("Connection options", True)):
+        rows = [
+            row
+            for param in command.get_params(ctx)
+            if isinstance(param, ConnectionOption) is wanted
+            and (row := param.get_help_record(ctx)) is not None
+        ]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def verb(
+    *, cls: type[Verb] = Verb, epilog: str | None = None
+) -> Callable[[Callable[Concatenate[Session, P], int | None]], click.Command]:
+    """Make a click command of a function; its name is the verb, its docstring the help."""
+
+    def decorate(function: Callable[Concatenate[Session, P], int | None]) -> click.Command:
+        command = click.command(cls=cls, name=function.__name__.rstrip("_"), epilog=epilog)
+        return command(connection_options(click.pass_obj(function)))
+
+    return decorate
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Words as a line that a shell reads back as the same words, for messages."""
+    from launchpad.command import quote_words, to_text
+
+    return to_text(quote_words(words))

@@ -1,0 +1,268 @@
+"""The configuration: aliases of targets and what holds for them, and defaults for all.
+
+One file, ``$XDG_CONFIG_HOME/launchpad/config.toml`` (``~/.config``), or the one that was named.
+Nothing is ever read from the current directory: a cloned repository must not decide where your
+keys are sent. A key that is not known is an error that names the nearest one.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from launchpad.errors import ClientError, UsageError
+from launchpad.job import Launcher, check_container_path, check_environment_name
+from launchpad.target import parse_target
+
+TransportChoice = Literal["auto", "paramiko", "openssh"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a section may say. None, and an empty ``env``: nothing was said.
+
+    ``env``: pairs of a name and its value, or None for the caller's own value. ``env_file``:
+    absolute. ``share_connection``: keep an OpenSSH master connection.
+    """
+
+    cwd: str | None = None
+    user: str | None = None
+    env: tuple[tuple[str, str | None], ...] = field(default=(), repr=False)
+    env_file: Path | None = None
+    login: bool | None = None
+    launcher: Launcher | None = None
+    transport: TransportChoice | None = None
+    share_connection: bool | None = None
+    ssh_config: Path | None = None
+
+    def over(self, other: "Settings") -> "Settings":
+        """These settings, and those of ``other`` where these say nothing."""
+        values = {}
+        for item in fields(self):
+            mine = getattr(self, item.name)
+            values[item.name] = getattr(other, item.name) if mine is None else mine
+        return Settings(**{**values, "env": (*other.env, *self.env)})
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A section ``[targets.NAME]``: the target that NAME stands for, and its settings."""
+
+    name: str
+    target: str
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What is in force. ``path``: the file it was read from, None where there is none.
+
+    ``lines``: where each setting stands, by its dotted name.
+    """
+
+    path: Path | None = None
+    defaults: Settings = field(default_factory=Settings)
+    targets: Mapping[str, Alias] = field(default_factory=dict)
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def aliases(self) -> dict[str, str]:
+        """The names and the targets that they stand for."""
+        return {name: alias.target for name, alias in self.targets.items()}
+
+    def by_target(self) -> dict[str, Settings]:
+        """Settings by the target's text; of two aliases for one target the first counts."""
+        found: dict[str, Settings] = {}
+        for alias in self.targets.values():
+            found.setdefault(str(parse_target(alias.target)), alias.settings)
+        return found
+
+    def settings_for(self, word: str) -> Settings:
+        """What holds for a target as it was written on the command line."""
+        alias = self.targets.get(word)
+        return alias.settings.over(self.defaults) if alias else self.defaults
+
+
+def default_path() -> Path:
+    """Where the file is looked for. A relative ``XDG_CONFIG_HOME`` is invalid, and ignored."""
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    base = Path(configured) if configured.startswith("/") else Path.home() / ".config"
+    return base / "launchpad" / "config.toml"
+
+
+def load(path: Path | None = None) -> Config:
+    """The configuration in ``path``, or in the default file if there is one.
+
+    Raises :class:`~launchpad.errors.ClientError` with file and line for what cannot be read or
+    meant; also where ``path`` was named and is not there.
+    """
+    chosen = path or default_path()
+    try:
+        text = chosen.read_text("utf-8")
+    except FileNotFoundError:
+        if path is None:
+            return Config()
+        raise ClientError(
+            f"there is no configuration file {path}", advice="--config, or LAUNCHPAD_CONFIG"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(
+            f"the configuration {chosen} cannot be read", details=str(error)
+        ) from error
+    return parse(text, chosen)
+
+
+def parse(text: str, path: Path) -> Config:
+    """The configuration that ``text`` of the file ``path`` says. Raises as :func:`load` does."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ClientError(f"{path} is not TOML", details=str(error)) from error
+    return _Reader(path, dict(_find_lines(text))).read(data)
+
+
+def _find_lines(text: str) -> Iterator[tuple[str, int]]:
+    """Where sections and their keys stand: enough for messages; tomllib tells no positions."""
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
+            section = _dotted(header[1])
+            yield section, number
+        elif key := re.match(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=", line):
+            yield _dotted(f"{section}.{key[1]}" if section else key[1]), number
+
+
+def _dotted(name: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in name.split("."))
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    path: Path
+    lines: Mapping[str, int]
+
+    def read(self, data: Mapping[str, Any]) -> Config:
+        self.check_keys("", data, ("targets", "defaults"))
+        defaults = self.section("defaults", data.get("defaults", {}))
+        targets = {}
+        for name, section in self.table("targets", data.get("targets", {})).items():
+            targets[name] = self.alias(name, section)
+        return Config(self.path, defaults, targets, self.lines)
+
+    def alias(self, name: str, section: Any) -> Alias:
+        where = f"targets.{name}"
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name) or name == "local":
+            raise self.wrong(
+                where,
+                f"{name!r} cannot be an alias",
+                "letters, digits and . _ - ; local has a meaning already",
+            )
+        table = self.table(where, section)
+        if "target" not in table:
+            raise self.wrong(where, f"[{where}] names no target", 'target = "HOST:CTID"')
+        target = self.value(f"{where}.target", table["target"], str, "a text")
+        try:
+            parse_target(target)
+        except UsageError as error:
+            raise self.wrong(f"{where}.target", error.what, error.advice) from error
+        rest = {key: value for key, value in table.items() if key != "target"}
+        return Alias(name, target, self.section(where, rest, extra=("target",)))
+
+    def section(self, where: str, data: Any, extra: tuple[str, ...] = ()) -> Settings:
+        table = self.table(where, data)
+        readers: dict[str, Callable[[str, Any], Any]] = {
+            "cwd": self.directory,
+            "user": self.text,
+            "env": self.environment,
+            "env_file": self.file,
+            "login": self.switch,
+            "launcher": self.launcher,
+            "transport": self.transport,
+            "share_connection": self.switch,
+        }
+        if where == "defaults":
+            readers["ssh_config"] = self.file
+        self.check_keys(where, table, (*readers, *extra))
+        return Settings(**{key: readers[key](f"{where}.{key}", table[key]) for key in table})
+
+    def check_keys(self, where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in known:
+                dotted = f"{where}.{key}" if where else key
+                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+                meant = f"did you mean {near[0]}? " if near else ""
+                raise self.wrong(
+                    dotted, f"{key!r} is not a setting", f"{meant}known here: {', '.join(known)}"
+                )
+
+    def table(self, where: str, value: Any) -> Mapping[str, Any]:
+        table: Mapping[str, Any] = self.value(where, value, dict, "a table")
+        return table
+
+    def value(self, where: str, value: Any, kind: type[T], name: str) -> T:
+        if not isinstance(value, kind):
+            raise self.wrong(where, f"{where} must be {name}", f"it is {value!r}")
+        return value
+
+    def text(self, where: str, value: Any) -> str:
+        text = self.value(where, value, str, "a text")
+        if not text or "\0" in text:
+            raise self.wrong(where, f"{where} is empty or holds a NUL byte", "leave it away")
+        return text
+
+    def switch(self, where: str, value: Any) -> bool:
+        return self.value(where, value, bool, "true or false")
+
+    def choice(self, where: str, value: Any, known: tuple[str, ...]) -> str:
+        text = self.text(where, value)
+        if text not in known:
+            raise self.wrong(where, f"{where} cannot be {text!r}", f"one of {', '.join(known)}")
+        return text
+
+    def launcher(self, where: str, value: Any) -> Launcher:
+        return Launcher(self.choice(where, value, (Launcher.SETSID, Launcher.TMUX)))
+
+    def transport(self, where: str, value: Any) -> str:
+        return self.choice(where, value, ("auto", "paramiko", "openssh"))
+
+    def directory(self, where: str, value: Any) -> str:
+        try:
+            return check_container_path(where, self.text(where, value))
+        except UsageError as error:
+            raise self.wrong(where, error.what, error.advice) from error
+
+    def file(self, where: str, value: Any) -> Path:
+        # Relative to this file, never to the current directory.
+        return self.path.absolute().parent / Path(self.text(where, value)).expanduser()
+
+    def environment(self, where: str, value: Any) -> tuple[tuple[str, str | None], ...]:
+        pairs: list[tuple[str, str | None]]
+        if isinstance(value, list):
+            pairs = [self.pair(where, word) for word in value]
+        else:
+            table = self.value(where, value, dict, 'a table, or a list of "KEY" or "KEY=VALUE"')
+            pairs = [
+                (name, self.value(f"{where}.{name}", text, str, "a text"))
+                for name, text in table.items()
+            ]
+        for name, _text in pairs:
+            try:
+                check_environment_name(name)
+            except UsageError as error:
+                raise self.wrong(f"{where}.{name}", error.what, error.advice) from error
+        return tuple(pairs)
+
+    def pair(self, where: str, word: Any) -> tuple[str, str | None]:
+        name, equals, text = self.value(where, word, str, "a list of texts").partition("=")
+        return name, text if equals else None
+
+    def wrong(self, where: str, what: str, advice: str) -> ClientError:
+        line = self.lines.get(where) or self.lines.get(where.rpartition(".")[0])
+        place = f"{self.path}, line {line}" if line else str(self.path)
+        return ClientError(f"{place}: {what}", advice=advice)
