@@ -107,7 +107,7 @@ def launch_call(
     )
     return remote_call(
         prefix,
-        ("common", "facts", "follow", "launch"),
+        ("common", "members", "facts", "follow", "launch"),
         [
             job.id.text,
             state_directory,
