@@ -49,6 +49,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             red=True,
             bold=True,
         )
+    if failed := os.environ.get("LAUNCHPAD_FAILED_CHECKS"):
+        terminalreporter.section("FAILED CHECKS", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{failed}: see above", red=True, bold=True)
 
 
 @pytest.fixture(scope="session")
