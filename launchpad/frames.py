@@ -47,7 +47,7 @@ class FrameReader:
     """Frames from a stream that comes in pieces; each is given out once the next one begins.
 
     After a frame named in ``raw`` (its payload has no end but the stream's), :meth:`feed` gives no
-    more frames and :attr:`rest` collects the bytes behind it: take them with :meth:`take_rest`.
+    more frames, and :meth:`take_rest` the bytes behind it. ``has_begun``: a frame was seen.
     Noise before the first frame is dropped, so memory stays bounded by the largest frame.
     """
 
@@ -57,6 +57,7 @@ class FrameReader:
         self._buffer = b""
         self._begun = False
         self.is_raw = False
+        self.has_begun = False
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """Take in ``data``; yields the frames that are now whole (a ``done`` at once)."""
@@ -69,7 +70,7 @@ class FrameReader:
                     self._buffer = self._buffer[-len(self._separator) :]
                     return
                 self._buffer = self._buffer[start + len(self._separator) :]
-                self._begun = True
+                self._begun = self.has_begun = True
             line, newline, payload = self._buffer.partition(b"\n")
             if not newline:
                 return

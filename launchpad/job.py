@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from launchpad.command import Argv, Command, Secret, ShellLine
+from launchpad.command import Argv, Command, Secret
 from launchpad.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -133,7 +133,9 @@ class JobSpec:
         for option, path in (("-C", self.cwd), ("--log", self.log)):
             if path is not None:
                 check_container_path(option, path)
-        if self.user is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?", self.user):
+        if self.user is not None and not re.fullmatch(
+            r"[A-Za-z0-9_][A-Za-z0-9._@-]*\$?", self.user
+        ):
             raise UsageError(f"{self.user!r} is not a user name", advice="a name or a uid")
         if self.append and self.log is None:
             raise UsageError(
@@ -217,12 +219,3 @@ class EndRecord:
     oom_after: int
     oom_own: bool
     stopped: bool
-
-
-def command_of(spec: JobSpec) -> tuple[list[str] | None, str | None]:
-    """The pair (``command``, ``shell``) of the JSON: one of them is None."""
-    match spec.command:
-        case Argv(words):
-            return list(words), None
-        case ShellLine(text):
-            return None, text

@@ -4,15 +4,16 @@ A verb makes one :class:`Contact`, asks once (:meth:`Contact.ask`) or talks
 (:meth:`Contact.start`), and closes it: one connection, one channel, one ``pct exec``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, assert_never
 
 from launchpad import transport
-from launchpad.errors import LaunchpadError, ShellError
+from launchpad.cluster import READ_CLUSTER, parse_cluster, parse_pct_list
+from launchpad.errors import ContainerUnknown, LaunchpadError, ShellError, UsageError
 from launchpad.frames import Frame, is_whole, parse_frames
-from launchpad.proxmox import ANSWER_DEADLINE, explain, pct_words
+from launchpad.proxmox import ANSWER_DEADLINE, PCT, explain, pct_words
 from launchpad.scripts import RemoteCall, remote_call
 from launchpad.state_directory import state_directory_for
 from launchpad.target import LocalContainer, RemoteContainer, Target, ThisMachine
@@ -25,8 +26,6 @@ from launchpad.transport.base import (
     Transport,
     exchange,
 )
-
-CallBuilder = Callable[[Sequence[str]], RemoteCall]
 
 
 @dataclass(slots=True)
@@ -58,6 +57,11 @@ class Contact:
     def prefix(self) -> tuple[str, ...]:
         """The words in front of what runs in the container: pct exec …, or none for ``local``."""
         return self._prefix
+
+    @property
+    def node(self) -> str | None:
+        """The node that was asked, by the name that ssh knows it under."""
+        return self.target.host.name if isinstance(self.target, RemoteContainer) else None
 
     @property
     def host(self) -> str | None:
@@ -113,12 +117,13 @@ def connect(target: Target, options: ConnectOptions) -> Contact:
     """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
     match target:
         case ThisMachine():
-            link = transport.local()
-            return Contact(target, link, None, state_directory_for(target))
+            return Contact(target, transport.local(), None, state_directory_for(target))
         case LocalContainer(container):
             link = transport.local()
         case RemoteContainer(host, container):
             link = transport.connect(Endpoint(host.name, host.user, host.port), options)
+        case _:
+            assert_never(target)
     try:
         ctid = container if isinstance(container, int) else find_by_name(link, container, target)
     except BaseException:
@@ -129,5 +134,28 @@ def connect(target: Target, options: ConnectOptions) -> Contact:
 
 
 def find_by_name(link: Transport, name: str, target: Target) -> int:
-    """The CTID of the container called ``name`` on the node behind ``link``."""
-    raise NotImplementedError
+    """The CTID of the container called ``name``, wherever in the cluster it lives.
+
+    /etc/pve tells root; others may only call pct, which knows its own node. Raises
+    :class:`ContainerUnknown`, or :class:`UsageError` where several have that name.
+    """
+    if link.user == "root":
+        done = exchange(link.open(READ_CLUSTER), b"", deadline=ANSWER_DEADLINE)
+        found = [guest.number for guest in parse_cluster(done.stdout).named(name)]
+    else:
+        done = exchange(link.open(("sudo", "-n", PCT, "list")), b"", deadline=ANSWER_DEADLINE)
+        found = parse_pct_list(done.stdout).get(name, [])
+    match found:
+        case [ctid]:
+            return ctid
+        case []:
+            raise ContainerUnknown(
+                f"no container is called {name} ({target})",
+                details=done.stderr[-500:].decode("utf-8", "replace").strip(),
+                advice="its CTID works too: HOST:CTID",
+            )
+        case _:
+            numbers = ", ".join(map(str, found))
+            raise UsageError(
+                f"several containers are called {name}: {numbers}", advice="name one by its CTID"
+            )

@@ -7,8 +7,8 @@
 #   then heartbeats, if the log is followed
 #
 # Replies: `refused REASON CODE` with the detail as payload; or `existing ID` where another job has
-#          the idempotency key; or `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR`,
-#          then `done` or follow's.
+#          the idempotency key; or `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR LAUNCHER`
+#          with the reason for the launcher as payload, then `done` or follow's.
 #
 # The processes: this shell → setsid → setsid → supervise.sh → setsid → main.sh = the job.
 # The first setsid makes a session, so the second one has to fork, and the supervisor belongs to
@@ -192,6 +192,7 @@ launch() {
   case $log in '~/'*) log=$home/${log#'~/'} ;; esac
   claim_key
   make_directory
+  launcher=setsid launcher_reason=
   choose_session
 
   # Opened read-write first, so that neither open waits for the other side; then one end each.
@@ -235,7 +236,8 @@ launch() {
     *"${newline}profile") if [ "$timed_out" = 0 ]; then end_launch profile-left; else end_launch profile-hangs; fi ;;
     *) end_launch launcher-died ;;
   esac
-  frame "launched $identity"
+  frame "launched $identity $launcher"
+  printf '%s' "$launcher_reason"
   exec 7<&-
   if [ "$follow" = yes ]; then
     follow 0

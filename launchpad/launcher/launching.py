@@ -1,0 +1,155 @@
+"""The moment between sending a start and knowing what came of it."""
+
+import time
+
+from launchpad.errors import (
+    ContainerSilent,
+    ContainerStopped,
+    ContainerUnknown,
+    HostUnreachable,
+    LaunchpadError,
+    LoginRefused,
+    PctMissing,
+    ShellError,
+    SudoRefused,
+)
+from launchpad.frames import FrameReader
+from launchpad.index import Entry
+from launchpad.job import Launcher
+from launchpad.launch_reply import Launched, LaunchReply, read_launch
+from launchpad.launcher.contact import Contact, connect
+from launchpad.launcher.desk import Desk
+from launchpad.launcher.request import RunRequest
+from launchpad.proxmox import ANSWER_DEADLINE
+from launchpad.replies import parse_facts, parse_spec
+from launchpad.scripts import PROFILE_DEADLINE
+from launchpad.state import Job, Running
+from launchpad.target import parse_target
+from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
+from launchpad.verdict import Place, job_of
+
+# The layer below the container refused: its shell never ran, so nothing was started.
+_NEVER_ENTERED = (
+    ContainerStopped,
+    ContainerUnknown,
+    HostUnreachable,
+    LoginRefused,
+    PctMissing,
+    SudoRefused,
+)
+
+_KEPT = 65536
+
+
+class Doubt(Exception):  # noqa: N818 - an outcome, not an error: it is looked up
+    """The answer was lost: the job may have been started, or not. ``error``: what was lost."""
+
+    def __init__(self, error: LaunchpadError) -> None:
+        super().__init__(error.what)
+        self.error = error
+
+
+def await_launch(
+    contact: Contact, channel: Channel, reader: FrameReader, request: RunRequest
+) -> LaunchReply:
+    """The outcome of a launch that was sent on ``channel``.
+
+    Raises the error of the layer that refused before the container's shell ran, or :class:`Doubt`.
+    """
+    stdout, stderr = bytearray(), bytearray()
+    answered = False
+    ends = time.monotonic() + ANSWER_DEADLINE
+    while True:
+        try:
+            event = channel.receive(max(0.0, ends - time.monotonic()))
+        except LaunchpadError as lost:
+            raise Doubt(lost) from lost
+        match event:
+            case Output(Stream.STDERR, data):
+                stderr += data[: max(0, _KEPT - len(stderr))]
+            case Output(_, data):
+                stdout += data[: max(0, _KEPT - len(stdout))]
+                for frame in reader.feed(data):
+                    reply = read_launch(
+                        frame, where=str(request.target), command=request.spec.command
+                    )
+                    if reply is not None:
+                        return reply
+                if not answered and reader.has_begun:
+                    # The shell in the container lives; a profile may take its time now.
+                    answered = True
+                    ends = time.monotonic() + PROFILE_DEADLINE + ANSWER_DEADLINE
+            case Exited(code):
+                done = Completed(bytes(stdout), bytes(stderr), code)
+                error = contact.explain(done, answered=answered)
+                if not answered and isinstance(error, _NEVER_ENTERED):
+                    raise error
+                raise Doubt(error)
+            case None:
+                done = Completed(bytes(stdout), bytes(stderr), None, silent=True)
+                error = contact.explain(done, answered=answered)
+                if isinstance(error, ContainerSilent):
+                    # Nobody answers, so nobody can be asked either. Once the container goes on,
+                    # its shell writes to a line that is closed, and ends before it starts anything.
+                    raise error
+                raise Doubt(error)
+
+
+def place_of(entry: Entry) -> Place:
+    """Where the job of an index entry lives."""
+    return Place(entry.target, entry.host, entry.node, entry.ctid, entry.state_directory)
+
+
+def new_job(entry: Entry, launched: Launched) -> Job:
+    """The job as it stands in the moment of its start."""
+    return Job(
+        id=entry.id,
+        target=entry.target,
+        host=entry.host,
+        node=entry.node,
+        ctid=entry.ctid,
+        state=Running(),
+        spec=parse_spec(entry.record),
+        log=entry.log,
+        identity=launched.identity,
+        launcher=Launcher(launched.launcher),
+        launcher_reason=launched.launcher_reason or None,
+        started_at=float(launched.at),
+    )
+
+
+def look_up(desk: Desk, entry: Entry) -> Job | None:
+    """What became of a start whose answer was lost; waits until it is settled.
+
+    None: nothing was started, and nothing will be, however late its bytes arrive. Raises
+    :class:`LaunchpadError` where nobody can be asked.
+    """
+    target = parse_target(entry.target)
+    with connect(target, desk.options_for(target)) as contact:
+        words = [entry.id.text, entry.state_directory, str(PROFILE_DEADLINE)]
+        frames = contact.ask(
+            ("common", "members", "facts", "lookup"),
+            words,
+            deadline=2 * PROFILE_DEADLINE + ANSWER_DEADLINE,
+        )
+    names = {frame.name for frame in frames}
+    if "absent" in names:
+        return None
+    facts = parse_facts(frames)
+    if "unknown" in names or facts.now is None:
+        raise ShellError(
+            f"whether {entry.id} was started cannot be told: launchpad's directory in"
+            f" {entry.target} cannot be written",
+            advice="is its disk full or read-only?",
+        )
+    job = job_of(
+        facts.of(entry.id),
+        facts.now,
+        place_of(entry),
+        spec=parse_spec(entry.record),
+        log=entry.log,
+        identity=entry.identity,
+    )
+    if job.identity is not None:
+        desk.index.note_started(entry.id, job.identity, entry.node, entry.ctid)
+    return job
