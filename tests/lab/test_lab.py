@@ -190,10 +190,17 @@ def _processes_in(namespaces: set[str]) -> list[str]:
     return found
 
 
-def test_up_repairs_what_a_killed_node_and_a_killed_listener_leave(tmp_path: Path) -> None:
+def test_up_repairs_what_a_killed_up_a_killed_node_and_a_killed_listener_leave(
+    tmp_path: Path,
+) -> None:
     own = Lab(tmp_path)
     try:
+        interrupted = own.start("up")
+        wait_until(lambda: _holders(own) > 0, "the first node is being started")
+        interrupted.kill()
+        interrupted.communicate()
         own.do("up")
+        assert _holders(own) == 2
         first = own.variables()
         own.do("enter", "pve2", "--", "sh", "-c", 'kill "$(cat /run/sshd.pid)"')
         os.kill(int(first["LAB_PVE1_PID"]), signal.SIGKILL)
@@ -205,6 +212,19 @@ def test_up_repairs_what_a_killed_node_and_a_killed_listener_leave(tmp_path: Pat
         assert own.ssh("pve1", "ssh", "pve2", "hostname").stdout == "pve2\n"
     finally:
         own.do("down")
+
+
+def _holders(lab: Lab) -> int:
+    """How many processes hold namespaces for nodes of this lab."""
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:  # it has ended meanwhile
+            continue
+        home = os.fsencode(lab.home / "nodes")
+        count += words[0] == b"unshare" and any(word.startswith(home) for word in words)
+    return count
 
 
 def test_without_root_it_says_so(tmp_path: Path) -> None:
