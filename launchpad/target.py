@@ -14,7 +14,9 @@ _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]{0,253})")
 _IPV6 = re.compile(r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?")
 _USER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._@\\+-]{0,254}")
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_GRAMMAR = "write HOST:CTID, HOST:NAME, USER@HOST:CTID, ssh://USER@HOST:PORT/CTID, local or an alias"
+_GRAMMAR = (
+    "write HOST:CTID, HOST:NAME, USER@HOST:CTID, ssh://USER@HOST:PORT/CTID, local or an alias"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def _url(text: str) -> RemoteContainer:
     authority, slash, container = text.removeprefix("ssh://").partition("/")
     if not slash:
         raise _refuse(text, "the container is missing", "write ssh://USER@HOST:PORT/CTID")
-    match = re.fullmatch(r"(?P<host>.*?)(?::(?P<port>[0-9]+))?", authority)
+    match = re.fullmatch(r"(?P<host>.*?)(?::(?P<port>[0-9]{1,5}))?", authority)
     port_text = match["port"] if match else None
     if match is None or (port_text and not 0 < int(port_text) < 65536):  # noqa: PLR2004
         raise _refuse(text, f"{authority!r} is not USER@HOST:PORT")
