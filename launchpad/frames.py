@@ -52,6 +52,7 @@ class FrameReader:
     """
 
     def __init__(self, marker: bytes, raw: frozenset[str] = frozenset()) -> None:
+        self.marker = marker
         self._separator = b"\n" + marker + b" "
         self._raw = raw
         self._buffer = b""

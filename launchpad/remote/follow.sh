@@ -1,3 +1,235 @@
-# follow.sh: the log as it grows. Behind common.sh and facts.sh.
-# shellcheck shell=sh
-follow() { frame "done"; }
+# follow.sh: the log as it grows, byte for byte. Behind common.sh, members.sh and facts.sh. Wants
+# $marker, $state, $id and $dir; stdin carries heartbeats, a line each.
+#
+# The reply: the frame `log OFFSET`, then the log's raw bytes from there. Among them stand events,
+# behind a byte 036 in place of the newline, so that each has its exact place in the stream:
+#   emptied AT          what follows begins at byte 0 again: the file became shorter, or another
+#   moved HOW AT        the log's name no longer leads to the file that is followed: it was deleted,
+#                       renamed or replaced. The job goes on writing to the file, and so do we.
+#   end                 no more raw bytes: frames as of job_facts follow (if the job has ended), `done`
+# The marker is random for each call and known to nobody else: no log can forge an event.
+#
+# There is no `tail -f`: busybox's polls once a second, GNU's cannot say where a file was emptied.
+# One descriptor stays open, each turn `cat` copies what is new from it, and /proc/PID/fdinfo tells
+# how far it came. Between the turns a shell waits in `read -t` on a FIFO that nobody writes to. Only
+# bash can look for one new byte without a fork, so only there the turns are short.
+#
+# shellcheck shell=sh disable=SC2034,SC2154,SC3013,SC3045
+# (variables of common.sh; -ef is in all three shells; read -t and -n only where they were tried)
+
+# How long the far side may be silent before we are alone (seconds); it sends a line every 5.
+patience=15
+
+# event WORD...: at this very place of the stream.
+event() {
+  printf '\036%s %s\n' "$marker" "$*"
+}
+
+# choose_pace: how this shell waits for the next turn, and how many turns make half a second.
+choose_pace() {
+  pace='sleep' step=0.1 turns_per_look=5
+  mkfifo "$dir/timer.$$" 2>/dev/null || return 0
+  { command exec 8<>"$dir/timer.$$"; } 2>/dev/null && pace='read'
+  rm -f "$dir/timer.$$"
+  [ "$pace" = read ] || return 0
+  if [ -n "${BASH_VERSION-}" ]; then
+    step=0.03 turns_per_look=17
+    return
+  fi
+  # ash says 1 when time is up, dash 2 because it knows no -t.
+  { read -r -t 0.01 _ <&8; } 2>/dev/null
+  [ "$?" = 1 ] || pace='sleep'
+}
+
+pause() {
+  if [ "$pace" = read ]; then
+    read -r -t "$step" _ <&8
+  else
+    sleep "$step"
+  fi
+}
+
+# guard: ends the follow, whatever it is doing, when the heartbeats have stopped. It runs beside the
+# follow, because a `cat` whose reader is gone without a word would wait for ever.
+guard() {
+  { read -r -t 0.01 _ </dev/null; } 2>/dev/null
+  if [ "$?" = 1 ]; then
+    while read -r -t "$patience" _; do :; done
+  else
+    while timeout "$patience" sh -c 'read -r _'; do :; done
+  fi
+  # $$ is the follow; nobody else may be hit if it has gone and its number belongs to another.
+  read_stat self && [ "$parent" = "$$" ] || exit
+  IFS=' ' read -r own _ </proc/self/stat
+  kill -STOP "$$"
+  for child in /proc/[0-9]*; do
+    child=${child##*/}
+    read_stat "$child" && [ "$parent" = "$$" ] && [ "$child" != "$own" ] && kill -KILL "$child"
+  done
+  kill -KILL "$$"
+}
+
+start_guard() {
+  # In an asynchronous list stdin is /dev/null, in dash even where `<&0` stands: hence the 6.
+  exec 6<&0
+  guard <&6 >/dev/null 2>&1 5<&- 6<&- &
+  guard=$!
+  exec 6<&-
+}
+
+# position: sets at to where descriptor 5 stands.
+position() {
+  IFS='	 ' read -r _ at <"/proc/$$/fdinfo/5"
+}
+
+# seek OFFSET: from the beginning of the file. A descriptor of its own, so that it starts at 0.
+seek() {
+  exec 5<"/proc/$$/fd/5"
+  [ "$1" = 0 ] || dd bs=1 skip="$1" count=0 <&5 2>/dev/null
+  position
+}
+
+# hex_before OFFSET: sets hex to the (up to 16) bytes before it: the proof that a file is still the
+# one that was read so far. Empty where the file does not reach so far.
+hex_before() {
+  hex=''
+  [ "$1" -gt 0 ] || return 0
+  hex_from=$(($1 > 16 ? $1 - 16 : 0))
+  for byte in $(dd bs=1 skip="$hex_from" count="$(($1 - hex_from))" <"/proc/$$/fd/5" 2>/dev/null |
+    od -An -v -tx1); do
+    hex=$hex$byte
+  done
+  [ "${#hex}" = "$((($1 - hex_from) * 2))" ] || hex=''
+}
+
+# open_file PATH: as descriptor 5, if it is a regular file: to open a FIFO may take for ever.
+open_file() {
+  [ -f "$1" ] && { command exec 5<"$1"; } 2>/dev/null
+}
+
+# open_log OFFSET HEX: the job's log as descriptor 5, at OFFSET if the bytes before it are HEX (or
+# nothing is claimed of them). The name may lead to another file by now, or nowhere; what the main
+# process writes to does not move. Sets from, and lost where the bytes are in none of them.
+open_log() {
+  lost='' from=$1
+  for file in "$dir/log" ${main_pid:+"/proc/$main_pid/fd/1" "/proc/$main_pid/fd/2"}; do
+    open_file "$file" || continue
+    hex_before "$1"
+    [ "$1" = 0 ] || [ -n "$hex" ] || continue
+    # The far side may know fewer than 16.
+    case $hex in *"${2-}")
+      seek "$1"
+      return
+      ;;
+    esac
+  done
+  [ "$1" = 0 ] || lost=$1
+  from=0
+  open_file "$dir/log" || { exec 5</dev/null && place=deleted; }
+  seek 0
+}
+
+# know_main: main_* of the job, or an empty main_pid where it is not of this start of the container.
+know_main() {
+  main_pid=
+  read_boot
+  read_main "$id" || return 0
+  [ "$main_boot $main_boot_ticks" = "$boot_id $boot_ticks" ] || main_pid=
+}
+
+main_lives() {
+  is_process "$main_pid" "$main_ticks" && is_living "$main_pid" "$process_state"
+}
+
+# look: what need not be seen in each turn. Sets ended.
+look() {
+  if [ -n "$main_pid" ]; then
+    main_lives || ended=yes
+  elif [ ! -e "$dir/main" ]; then
+    # A start on its way, or one that broke off: that is not ours to judge.
+    starting=$((starting + 1))
+    [ "$starting" -lt 60 ] || ended=yes
+  else
+    know_main
+    [ -n "$main_pid" ] || ended=yes
+  fi
+  hex_before "$known_at"
+  if [ "$hex" != "$known" ]; then
+    was_emptied
+    return
+  fi
+  position
+  if [ "$at" != "$known_at" ]; then
+    known_at=$at
+    hex_before "$at"
+    known=$hex
+    [ -n "$hex" ] || was_emptied
+  fi
+  now=there
+  if [ ! -e "$dir/log" ]; then
+    now=renamed
+    [ "$(stat -L -c %h "/proc/$$/fd/5" 2>/dev/null)" != 0 ] || now=deleted
+  elif [ ! "$dir/log" -ef "/proc/$$/fd/5" ]; then
+    now=replaced
+  fi
+  if [ "$now" != "$place" ]; then
+    place=$now
+    [ "$now" = there ] || event "moved $now $at"
+  fi
+}
+
+# was_emptied: the file is not the one any more that we have read. The record is for status.
+was_emptied() {
+  position
+  event "emptied $at"
+  write_record "$dir/emptied" "$at" "$(date +%s)" 2>/dev/null
+  seek 0
+  known='' known_at=0
+}
+
+# copy: everything that is new. False where nobody reads any more.
+copy() {
+  if [ -n "${BASH_VERSION-}" ]; then
+    # With NUL as the delimiter one byte, whatever it is, is read without a fork. (A probe by
+    # size would need one.)
+    IFS= read -r -d '' -n 1 -u 5 byte || return 0
+    if [ -n "$byte" ]; then printf %s "$byte"; else printf '\000'; fi || return
+  fi
+  cat <&5 2>/dev/null
+}
+
+# begin_log OFFSET [HEX]: opens it and says where the bytes begin.
+begin_log() {
+  place=there
+  know_main
+  open_log "$1" "${2-}"
+  frame "log $from"
+  [ -z "$lost" ] || event "emptied $lost"
+  [ "$place" = there ] || event "moved $place 0"
+  start_guard
+}
+
+# finish: the last words of the stream, and the end of the guard.
+finish() {
+  frame "done"
+  kill "$guard" 2>/dev/null
+}
+
+# follow OFFSET [HEX]: from OFFSET to the last byte of the job; HEX as hex_before gives it.
+follow() {
+  begin_log "$1" "${2-}"
+  ended='' starting=0 turn=0 turns_per_look=1 known='' known_at=0 pace=''
+  while :; do
+    # In this order: what was written before the end is copied after we have seen the end.
+    [ -e "$dir/running" ] || ended=yes
+    if [ -n "$ended" ] || [ "$((turn % turns_per_look))" = 0 ]; then look; fi
+    copy || exit 1
+    [ -z "$ended" ] || break
+    [ -n "$pace" ] || choose_pace
+    turn=$((turn + 1))
+    pause
+  done
+  event end
+  job_facts "$id"
+  finish
+}
