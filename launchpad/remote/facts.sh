@@ -101,7 +101,8 @@ look_at_supervisor() {
     case $process_state in Z | X) false ;; esac && supervisor=living
 }
 
-# gather WORD: prints what is known of a job, all but its processes. WORD: its id, with
+# gather WORD: prints what is known of a job, all but its processes, and sets job, main_*, and
+# current if it is of this run of the container. WORD: its id, with
 # "=PID,TICKS,SESSION,BOOT_ID,BOOT_TICKS" behind it where the caller knows what it was.
 gather() {
   job=${1%%=*} identity=
@@ -120,7 +121,9 @@ gather() {
   fi
   [ -z "$main" ] || lines=$lines$main$newline
   read_names "$job"
+  current=
   if [ -n "$main" ] && [ "$main_boot $main_boot_ticks" = "$boot_id $boot_ticks" ]; then
+    current=yes
     [ -n "$end" ] || await_end "$job"
     end_ticks=-
     case $end in end,1,*)
@@ -203,6 +206,19 @@ print_files() {
     printf "\n%s logs %s\n" "$marker" "$noise"
     [ -z "$logs" ] || tail -v -c "$tail" $logs
   ' launchpad "$marker" "$noise" "$specs" "$spec_limit" "$tail_bytes" "$state/jobs" "$@" 2>/dev/null
+}
+
+# check_owner: whoever else owns the state directory, or has put a link in its place, could make us
+# signal any process by a forged record.
+check_owner() {
+  for place in "$state" "$state/jobs"; do
+    [ -e "$place" ] || continue
+    { [ -O "$place" ] && [ ! -L "$place" ]; } && continue
+    frame "refused state-owner 125"
+    printf '%s' "$place"
+    frame "done"
+    exit 125
+  done
 }
 
 begin_facts() {

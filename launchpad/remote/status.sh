@@ -1,0 +1,77 @@
+# status.sh: the verb. Behind common.sh, members.sh and facts.sh.
+#
+# The words: STATE_DIRECTORY SPECS TAIL MODE WORD...
+#   SPECS   yes: with the jobs' specs    TAIL  how many bytes of each log's end
+#   MODE    once, or watch: again for each line on stdin, until its end or 15 s without one
+#   WORD    as gather takes it; "*": every job that has a directory
+#
+# shellcheck shell=sh disable=SC2034,SC2086,SC2119,SC2120,SC2154
+
+# A command line has a limit, and so has a reply: this many logs and specs are read at once.
+batch=400
+
+# job_words: every job directory, into all_jobs. What is no job id is not ours.
+find_jobs() {
+  all_jobs=
+  for place in "$state"/jobs/*; do
+    id=${place##*/}
+    case $id in
+      *[!A-Za-z0-9._-]* | [!A-Za-z0-9]*) continue ;;
+      *-[a-z2-7][a-z2-7][a-z2-7][a-z2-7][a-z2-7][a-z2-7]) ;;
+      *) continue ;;
+    esac
+    all_jobs="$all_jobs $id"
+  done
+}
+
+# tell SPECS TAIL WORD...: all facts about the jobs, once.
+tell() {
+  specs_wanted=$1 tail_wanted=$2
+  shift 2
+  if [ "${1-}" = '*' ]; then
+    find_jobs
+    set -- $all_jobs
+  fi
+  begin_facts
+  ids=
+  for word; do
+    gather "$word"
+    ids="$ids ${word%%=*}"
+  done
+  print_members
+  print_gpus
+  set -- $ids
+  while [ "$#" -gt 0 ]; do
+    part='' taken=0
+    while [ "$#" -gt 0 ] && [ "$taken" -lt "$batch" ]; do
+      part="$part $1" taken=$((taken + 1))
+      shift
+    done
+    print_files "$specs_wanted" "$tail_wanted" $part
+  done
+}
+
+# print_gpus: nvidia-smi's figures, if there is one; it is known to hang with a faulty driver.
+print_gpus() {
+  command -v nvidia-smi >/dev/null || return 0
+  gpus=$(
+    timeout -s KILL 2 nvidia-smi --format=csv,noheader,nounits \
+      --query-gpu=index,name,utilization.gpu,memory.used,memory.total 2>/dev/null
+  ) || return 0
+  frame gpus
+  printf '%s\n' "$gpus"
+}
+
+status() {
+  IFS=' ' read -r marker size _ || exit 1
+  words=$(take "$size")
+  frame "begin 1"
+  eval "set -- $words"
+  state=$1 specs=$2 tail=$3 mode=$4
+  shift 4
+  check_owner
+  tell "$specs" "$tail" "$@"
+  frame "done"
+}
+
+status
