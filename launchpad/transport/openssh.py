@@ -1,0 +1,178 @@
+"""Hosts through the ssh program, with the user's own configuration, agent and hardware keys."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from launchpad.command import host_line, to_bytes
+from launchpad.errors import SshError
+from launchpad.sshconfig import SshConfig, check_names, file_arguments, host_arguments, ssh_program
+from launchpad.transport import faults, sharing
+from launchpad.transport.base import (
+    SILENCE_LIMIT,
+    Channel,
+    ConnectOptions,
+    Endpoint,
+    Event,
+    Exited,
+    Output,
+    Stream,
+    Terminal,
+    TransportName,
+)
+from launchpad.transport.pipes import PipeChannel
+from launchpad.transport.spawn import Wiring, on_pipes, on_pty
+from launchpad.transport.sshlog import SshLog
+from launchpad.transport.sshwords import classify
+
+# ssh exits with this for every failure of its own (ssh(1), EXIT STATUS), and so may a command.
+_SSH_FAILED = 255
+
+# ssh gives up after COUNT unanswered questions, each INTERVAL seconds after the last.
+_ALIVE_INTERVAL = 15
+_ALIVE_COUNT = 2
+
+# Locale variables stay here: most sshd accept them, and few containers have that locale.
+_STAYS_HERE = re.compile(rb"LANG|LANGUAGE|LC_\w+")
+
+_EXIT_STATUS = re.compile(rb"^debug1: Exit status (-?\d+)", re.MULTILINE)
+_CLOSED_BY_HOST = re.compile(rb"Connection to \S+ closed by remote host\.\r?\n\Z")
+
+
+class OpenSshTransport:
+    """See :class:`launchpad.transport.base.Transport`.
+
+    Nothing is connected before :meth:`open`; its failures are raised by ``receive``.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        options: ConnectOptions,
+        config: SshConfig | None,
+        reason: str,
+    ) -> None:
+        check_names(endpoint.host, endpoint.user)
+        program = ssh_program()
+        if program is None:
+            raise SshError(
+                "there is no ssh program on this machine",
+                advice="install the OpenSSH client, or use --transport paramiko",
+            )
+        self._reason = reason
+        self._endpoint = endpoint
+        self._options = options
+        self._prefix = [program, *file_arguments(options.ssh_config)]
+        for setting in _settings(options, config):
+            self._prefix += ["-o", setting]
+        self._suffix = host_arguments(endpoint.host, endpoint.user, endpoint.port)
+        self._channels: list[PipeChannel] = []
+
+    @property
+    def name(self) -> TransportName:
+        return "openssh"
+
+    @property
+    def reason(self) -> str:
+        return self._reason
+
+    def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
+        log = SshLog()
+        arguments = [*self._prefix, "-E", log.path, "-tt" if terminal else "-T", *self._suffix]
+        line = [*map(to_bytes, arguments), host_line(words)]
+        variables = {
+            name: value for name, value in os.environb.items() if not _STAYS_HERE.fullmatch(name)
+        }
+        try:
+            if terminal:
+                # Where ssh may ask, it asks on this pty, that is through our user's terminal.
+                wiring = on_pty(
+                    line, terminal, environment=variables, separate_stderr=True, raw=True
+                )
+            else:
+                wiring = on_pipes(
+                    line, environment=variables, same_session=self._options.interactive
+                )
+        except OSError as error:
+            log.close()
+            raise SshError("the ssh program cannot be run", details=str(error)) from error
+        channel = _SshChannel(wiring, log, self._endpoint, self._options.ssh_config)
+        self._channels = [one for one in self._channels if not one.closed]
+        self._channels.append(channel)
+        return channel
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
+
+
+def _settings(options: ConnectOptions, config: SshConfig | None) -> list[str]:
+    """What overrides the user's configuration (``-o``), and why."""
+    timeout = options.timeout
+    interval, count = _ALIVE_INTERVAL, _ALIVE_COUNT
+    if config is not None:
+        timeout = min(timeout, config.connect_timeout or timeout)
+        own = config.server_alive_interval, config.server_alive_count_max
+        if own[0] and own[0] * (own[1] + 1) <= SILENCE_LIMIT:
+            interval, count = own
+    settings = [
+        # The log (not the command's stderr) tells how far ssh came and whether a status arrived.
+        "LogLevel=DEBUG1",
+        f"ConnectTimeout={max(1, round(timeout))}",
+        f"ServerAliveInterval={interval}",
+        f"ServerAliveCountMax={count}",
+        # stdin is data.
+        "EscapeChar=none",
+        # These belong to the user's own sessions and would fail or disturb ours.
+        "ClearAllForwardings=yes",
+        "ForwardX11=no",
+        "PermitLocalCommand=no",
+        "RemoteCommand=none",
+    ]
+    if not options.interactive:
+        settings.append("BatchMode=yes")
+    if options.share and config is not None and config.control_path is None:
+        settings += sharing.settings(config, options)
+    return settings
+
+
+class _SshChannel(PipeChannel):
+    """The ssh process ends when its channel does, whoever holds the pipes."""
+
+    def __init__(
+        self, wiring: Wiring, log: SshLog, endpoint: Endpoint, config_file: Path | None
+    ) -> None:
+        super().__init__(wiring, lingers=False)
+        self._log = log
+        self._endpoint = endpoint
+        self._config_file = str(config_file) if config_file else None
+        self._last_words = b""
+        self.closed = False
+
+    def receive(self, timeout: float | None) -> Event | None:
+        event = super().receive(timeout)
+        if isinstance(event, Output) and event.stream is Stream.STDERR:
+            self._last_words = (self._last_words + event.data)[-256:]
+        return event
+
+    def ended(self, code: int) -> Event:
+        if code != _SSH_FAILED:
+            return super().ended(code)
+        log = self._log.read()
+        status = _EXIT_STATUS.search(log)
+        if status is not None and int(status[1]) == _SSH_FAILED:
+            return Exited(_SSH_FAILED)
+        failure = classify(log, self._endpoint, self._config_file)
+        if failure is not None:
+            raise failure
+        if _CLOSED_BY_HOST.search(self._last_words):
+            raise faults.line_lost(str(self._endpoint), "the host closed it")
+        return Exited(None)
+
+    def forsake(self) -> None:
+        self.closed = True
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._log.close()

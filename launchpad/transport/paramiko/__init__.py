@@ -1,0 +1,55 @@
+"""Hosts through paramiko, in this process: no other program has to be started.
+
+This module imports neither paramiko nor anything slow: the connection is on its way to the host
+while paramiko is being imported.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from launchpad.command import host_line
+from launchpad.sshconfig import SshConfig
+from launchpad.transport.base import Channel, ConnectOptions, Terminal, TransportName
+from launchpad.transport.paramiko import loading, reach, trust
+from launchpad.transport.paramiko.route import Resolve, route
+
+if TYPE_CHECKING:
+    from launchpad.transport.paramiko.session import Session
+
+
+class ParamikoTransport:
+    """See :class:`launchpad.transport.base.Transport`."""
+
+    def __init__(self, session: "Session", reason: str) -> None:
+        self._session = session
+        self._reason = reason
+
+    @property
+    def name(self) -> TransportName:
+        return "paramiko"
+
+    @property
+    def reason(self) -> str:
+        return self._reason
+
+    def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
+        return self._session.open(host_line(words), terminal)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def connect(
+    config: SshConfig, options: ConnectOptions, resolve: Resolve, reason: str
+) -> ParamikoTransport:
+    """Reach the host, check its key, and log in; the same for each jump host before it.
+
+    Raises :class:`~launchpad.errors.SshError`, :class:`~launchpad.errors.LoginRefused`.
+    """
+    hosts = route(config, resolve)
+    line = reach.InBackground(lambda: reach.reach_first(hosts[0], options))
+    known = [trust.known_hosts(host, options) for host in hosts]
+    loading.load()
+    from launchpad.transport.paramiko.session import establish
+
+    return ParamikoTransport(establish(hosts, known, line, options), reason)

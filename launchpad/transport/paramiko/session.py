@@ -1,0 +1,230 @@
+"""Logged-in connections, one inside the other where there are jump hosts."""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+
+import paramiko
+
+from launchpad.errors import SshError
+from launchpad.sshconfig import SshConfig
+from launchpad.transport import faults
+from launchpad.transport.base import Channel, ConnectOptions, Terminal
+from launchpad.transport.paramiko import reach, trust
+from launchpad.transport.paramiko.channel import Connection, ParamikoChannel, send
+from launchpad.transport.paramiko.identities import Keyring
+from launchpad.transport.paramiko.knownhosts import KnownHosts
+from launchpad.transport.paramiko.line import Line
+from launchpad.transport.paramiko.login import Login
+
+# Preference by speed in Python: AES-GCM encrypts and authenticates in one call into C.
+_CIPHERS = (
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "aes128-ctr",
+    "aes256-ctr",
+    "aes192-ctr",
+)
+_MACS = (
+    "hmac-sha2-256-etm@openssh.com",
+    "hmac-sha2-512-etm@openssh.com",
+    "hmac-sha2-256",
+    "hmac-sha2-512",
+    "hmac-sha1",
+)
+
+# Seconds of silence after which the host is asked for a sign of life; see SILENCE_LIMIT.
+_INTERVAL = 15.0
+
+
+class Session:
+    """The connections to a host and to the jump hosts before it, in order of travel."""
+
+    def __init__(self, config: SshConfig, options: ConnectOptions, keyring: Keyring) -> None:
+        self._config = config
+        self._options = options
+        self._keyring = keyring
+        self.connections: list[Connection] = []
+
+    def open(self, line: bytes, terminal: Terminal | None) -> Channel:
+        """Run a command line on the host.
+
+        The request goes out without waiting for its answer: what the command reads can follow at
+        once. Raises :class:`~launchpad.errors.SshError`.
+        """
+        connection = self.connections[-1]
+        address = self._config.address
+        try:
+            channel = connection.client.open_session(timeout=self._options.timeout)
+            for message in _requests(channel, line, terminal):
+                send(connection.client, message)
+        except paramiko.ChannelException as error:
+            raise faults.no_channel(address, error.text.lower()) from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if connection.client.is_active():
+                raise faults.no_channel(address, str(error).lower() or "no answer") from error
+            raise connection.lost("it broke") from error
+        return ParamikoChannel(channel, connection, on_pty=terminal is not None)
+
+    def close(self) -> None:
+        for connection in self.connections:
+            connection.close()
+        self._keyring.close()
+
+
+def _requests(
+    channel: paramiko.Channel, line: bytes, terminal: Terminal | None
+) -> list[paramiko.Message]:
+    """RFC 4254 §6.2 and §6.5; like ssh, go on without a pty where none can be had."""
+    requests = []
+    if terminal is not None:
+        pty = _request(channel, "pty-req", reply=False)
+        pty.add_string(terminal.name)
+        for size in (terminal.columns, terminal.rows, 0, 0):
+            pty.add_int(size)
+        pty.add_string(b"")
+        requests.append(pty)
+    command = _request(channel, "exec", reply=True)
+    command.add_string(line)
+    return [*requests, command]
+
+
+def _request(channel: paramiko.Channel, kind: str, *, reply: bool) -> paramiko.Message:
+    message = paramiko.Message()
+    message.add_byte(b"\x62")  # SSH_MSG_CHANNEL_REQUEST
+    message.add_int(channel.remote_chanid)
+    message.add_string(kind)
+    message.add_boolean(reply)
+    return message
+
+
+def establish(
+    hosts: Sequence[SshConfig],
+    known: Sequence[KnownHosts],
+    first: "reach.InBackground[Line]",
+    options: ConnectOptions,
+) -> Session:
+    """Log in to each host, through the one before it; ``first``: the line to the first."""
+    keyring = Keyring(options)
+    session = Session(hosts[-1], options, keyring)
+    try:
+        for host, keys in zip(hosts, known, strict=True):
+            if session.connections:
+                dial = _Through(session.connections[-1].client, session_host, host, options)
+                line = reach.reach(host, dial, reach.step_timeout(host, options))
+            else:
+                line = first.wait()
+            session_host = host
+            session.connections.append(_log_in(host, line, keys, options, keyring))
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+class _Through:
+    """Dials a host from a jump host."""
+
+    def __init__(
+        self, client: paramiko.Transport, jump: SshConfig, host: SshConfig, options: ConnectOptions
+    ) -> None:
+        self._client, self._jump, self._host, self._options = client, jump, host, options
+
+    def __call__(self, deadline: float) -> reach.Connection:
+        try:
+            channel = self._client.open_channel(
+                "direct-tcpip",
+                (self._host.hostname, self._host.port),
+                ("127.0.0.1", 0),
+                timeout=max(0.1, deadline - time.monotonic()),
+            )
+        except paramiko.ChannelException as error:
+            raise faults.jump_refused(
+                reach.place(self._host), self._jump.alias, error.text.lower()
+            ) from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise faults.jump_refused(
+                reach.place(self._host), self._jump.alias, str(error).lower() or "it hung up"
+            ) from error
+        return reach.Connection(channel)
+
+
+def _log_in(
+    config: SshConfig, line: Line, known: KnownHosts, options: ConnectOptions, keyring: Keyring
+) -> Connection:
+    """From the server's version line to a login; closes the line where that fails."""
+    client = paramiko.Transport(line)  # type: ignore[arg-type] (it is a socket in all that matters)
+    connection = Connection(client, line, config.address, _interval(config))
+    try:
+        _prepare(connection, config, known)
+        _exchange_keys(connection, config, reach.step_timeout(config, options))
+        shown = client.get_remote_server_key()
+        trust.check(trust.ShownKey(shown.asbytes()), known, config, options)
+        accepted = Login(connection, config, options, keyring).run()
+    except BaseException:
+        connection.close()
+        raise
+    options.note(f"{config.address}: logged in with {accepted}")
+    return connection
+
+
+def _interval(config: SshConfig) -> float:
+    own = config.server_alive_interval
+    return min(_INTERVAL, own) if own else _INTERVAL
+
+
+def _prepare(connection: Connection, config: SshConfig, known: KnownHosts) -> None:
+    """What to offer in the key exchange, and where to put what paramiko would log."""
+    client = connection.client
+    client.local_version = reach.VERSION_LINE
+    logger = logging.Logger("launchpad.paramiko", logging.INFO)
+    logger.addHandler(_Goodbye(connection))
+    client.logger = logger
+    client.packetizer.set_log(logger)
+    offer = client.get_security_options()
+    offer.ciphers = _allowed(_CIPHERS, config.ciphers)
+    offer.digests = _allowed(_MACS, config.macs)
+    offer.kex = _allowed(offer.kex, config.key_exchanges)
+    offer.key_types = trust.key_algorithms(config, known)
+    client.use_compression(config.compression)
+
+
+def _allowed(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
+    """What paramiko can do and the user's configuration allows; all of ours where it names none."""
+    return tuple(name for name in ours if name in theirs) or tuple(ours)
+
+
+class _Goodbye(logging.Handler):
+    """paramiko throws away why a server hung up, except for a line in its log."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text.startswith("Disconnect (code"):
+            self._connection.goodbye = text.partition("): ")[2].strip()
+
+
+def _exchange_keys(connection: Connection, config: SshConfig, timeout: float) -> None:
+    client = connection.client
+    done = threading.Event()
+    client.banner_timeout = client.handshake_timeout = timeout
+    client.start_client(event=done)
+    answered = done.wait(timeout)
+    if client.is_active() and client.initial_kex_done:
+        return
+    error = client.get_exception()
+    if isinstance(error, paramiko.IncompatiblePeer):
+        raise SshError(
+            f"{reach.place(config)} and this client have no algorithm in common",
+            details=str(error),
+            advice="--transport openssh knows more of them; or update sshd there",
+        ) from error
+    why = "its ssh server hung up during the key exchange"
+    if not answered:
+        why = f"its ssh server did not finish the key exchange within {timeout:g} s"
+    details = connection.goodbye or (str(error) if error is not None else "")
+    raise faults.unreachable(reach.place(config), why, details=details) from error

@@ -1,0 +1,179 @@
+"""What the ssh program's own words mean.
+
+Pure. The words are those of OpenSSH's log; whoever calls must know that ssh itself said them:
+a command on the host can print the same and exit with 255 too.
+"""
+
+import re
+from collections.abc import Callable
+
+from launchpad.errors import ClientError, LaunchpadError, SshError
+from launchpad.transport import faults
+from launchpad.transport.base import Endpoint
+
+_AUTHENTICATED = re.compile(r'^Authenticated to .* using "(?P<method>[^"]+)"', re.MULTILINE)
+
+
+class _Words:
+    """A log, and what the mends in messages need."""
+
+    def __init__(self, text: str, endpoint: Endpoint, config_file: str | None) -> None:
+        lines = [line.strip() for line in text.replace("\r", "\n").splitlines()]
+        self.lines = [line for line in lines if line and not line.startswith("debug")]
+        self.text = "\n".join(self.lines)
+        self.address = str(endpoint)
+        port = f" port {endpoint.port}" if endpoint.port else ""
+        self.host = f"{endpoint.host}{port}"
+        self.name = f"[{endpoint.host}]:{endpoint.port}" if endpoint.port else endpoint.host
+        self.command = faults.ssh_command(endpoint.host, endpoint.user, endpoint.port, config_file)
+
+
+_Reading = Callable[[_Words, re.Match[str]], LaunchpadError]
+
+
+def _key_changed(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    key = re.search(
+        r"The fingerprint for the (\S+) key sent by .* is\s+(\S+?)\.?$", words.text, re.M
+    )
+    known_in = re.search(r"Offending .*key in (\S+:\d+)", words.text)
+    removal = re.search(r"^\s*(ssh-keygen -f .*)$", words.text, re.M)
+    return faults.key_changed(
+        words.name,
+        f"{key[1]} {key[2]}" if key else "",
+        known_in=known_in[1] if known_in else "",
+        removal=removal[1] if removal else "",
+    )
+
+
+def _key_revoked(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.key_revoked(words.name, f"{found[1]} key", "known_hosts")
+
+
+def _key_unknown(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    return faults.key_unknown(words.name, "", words.command, details=words.text)
+
+
+def _too_many(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    return faults.too_many_tries(words.address, offered="", details=words.text)
+
+
+def _denied(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    address = found["address"] or words.address
+    return faults.login_refused(
+        address,
+        offered=_offered(words.text) or "every key that ssh found",
+        accepts=found["ways"].replace(",", ", "),
+        advice=f"{words.command} -v   shows which keys were tried",
+    )
+
+
+def _offered(text: str) -> str:
+    return ", ".join(re.findall(r"^Offering public key: (\S+ \S+)", text, re.M))
+
+
+def _unresolved(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.name_unknown(words.host, found[1], found[2])
+
+
+def _no_connection(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.unreachable(f"{found[1]} port {found[2]}", found[3].lower(), details=words.text)
+
+
+def _dropped(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    return faults.dropped(words.host, words.text)
+
+
+def _late(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.unreachable(words.host, found[0].strip(".").lower(), details=words.text)
+
+
+def _not_ssh(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    return faults.not_ssh(words.host, words.text)
+
+
+def _incompatible(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return SshError(
+        f"{words.host} and this ssh have no algorithm in common: {found[1]}",
+        details=words.text,
+        advice="update sshd there, or allow the old algorithm for that host in ~/.ssh/config",
+    )
+
+
+def _jump(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.jump_refused(words.host, "in between", found[1] or "no forwarding")
+
+
+def _lost(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.line_lost(words.address, found[0].strip())
+
+
+def _no_channel(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    return faults.no_channel(words.address, found[0].strip())
+
+
+def _configuration(words: _Words, found: re.Match[str]) -> LaunchpadError:
+    del found
+    return ClientError("ssh cannot use your ssh configuration", details=words.text)
+
+
+def _compiled(*readings: tuple[str, _Reading]) -> list[tuple[re.Pattern[str], _Reading]]:
+    return [(re.compile(pattern, re.MULTILINE), reading) for pattern, reading in readings]
+
+
+# The first that fits is the cause: ssh says the reason before the consequence.
+_BEFORE_LOGIN = _compiled(
+    (r"REMOTE HOST IDENTIFICATION HAS CHANGED|has changed and you have requested", _key_changed),
+    (r"^(?:Host key )?(\S+) .*is marked as revoked|REVOKED HOST KEY DETECTED()", _key_revoked),
+    (r"^No \S+ host key is known for|^Host key verification failed", _key_unknown),
+    (r"Too many authentication failures", _too_many),
+    (r"^(?:(?P<address>\S+): )?Permission denied \((?P<ways>[^)]*)\)", _denied),
+    (r"Could not resolve hostname (\S+): (.*)", _unresolved),
+    (r"connect to host (\S+) port (\d+): (.*)", _no_connection),
+    (r"stdio forwarding failed|open failed: ([^\n]*)", _jump),
+    (r"^Connection timed out during banner exchange.*|^Connection to \S+ port \d+ timed out", _late),
+    (r"Unable to negotiate with .*?: ([^.]*)", _incompatible),
+    (r"banner line contains invalid|Protocol mismatch|Bad remote protocol version"
+     r"|invalid characters|client sent invalid protocol|^Invalid SSH identification", _not_ssh),
+    (r"(?:kex|ssh)_exchange_identification: .*|^Connection (?:closed|reset) by .*", _dropped),
+    (r"Bad configuration option|bad configuration options|Bad owner or permissions", _configuration),
+)  # fmt: skip
+
+_AFTER_LOGIN = _compiled(
+    (r"^Timeout, server .* not responding.*", _lost),
+    (r"^client_loop: .*|^Read from remote host .*|^(?:packet|ssh)_\w+: Connection .*"
+     r"|^Connection (?:to .*|closed by .*|reset by .*)|^Received disconnect.*"
+     r"|^Disconnected from .*", _lost),
+    (r"^.*session request failed.*|^.*(?:exec|shell|PTY allocation) request failed on channel.*"
+     r"|^.*open failed: .*", _no_channel),
+    (r"^mux_client\w*: .*", _lost),
+)  # fmt: skip
+
+
+def authenticated_by(words: bytes) -> str | None:
+    """The method that the server accepted, where ssh's verbose log names it."""
+    found = _AUTHENTICATED.search(_text(words))
+    return found["method"] if found else None
+
+
+def classify(
+    words: bytes, endpoint: Endpoint, config_file: str | None = None
+) -> LaunchpadError | None:
+    """The failure that ``words`` of the ssh program describe; None where they describe none."""
+    text = _text(words)
+    log = _Words(text, endpoint, config_file)
+    stages = (_AFTER_LOGIN,) if _AUTHENTICATED.search(text) else (_BEFORE_LOGIN, _AFTER_LOGIN)
+    for stage in stages:
+        for pattern, reading in stage:
+            found = pattern.search(log.text)
+            if found is not None:
+                return reading(log, found)
+    return None
+
+
+def _text(words: bytes) -> str:
+    return words.decode("utf-8", "replace")
