@@ -24,6 +24,7 @@ them, says what happened there, and what to do next:
     ├── ShellError           shell      no usable shell, or a profile that exits, execs, hangs
     └── JobError             job
         ├── JobRefused                  the job cannot start: directory, user, log, program
+        │   └── NoSuchDirectory         its working directory is not there
         └── JobUnknown                  no such job
 
 Foreign exceptions (paramiko's, OSError, subprocess') are translated at the edge
@@ -175,6 +176,10 @@ class JobError(LaunchpadError):
 
 class JobRefused(JobError):
     """The job could not be started as asked: nothing runs, nothing was left behind."""
+
+
+class NoSuchDirectory(JobRefused):
+    """The working directory does not exist in the container, or the user may not enter it."""
 
 
 class JobUnknown(JobError):

@@ -14,6 +14,7 @@ from launchpad.errors import (
     ContainerError,
     JobRefused,
     LaunchpadError,
+    NoSuchDirectory,
     ShellError,
 )
 
@@ -87,7 +88,7 @@ def _exec(refusal: Refusal) -> LaunchpadError:
 
 
 def _directory(refusal: Refusal) -> LaunchpadError:
-    return JobRefused(
+    return NoSuchDirectory(
         f"the directory {refusal.detail} cannot be entered in {refusal.where}",
         advice="does it exist there, and may the job's user enter it?",
     )

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, cast
@@ -243,11 +243,14 @@ class Verb(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note the verb, and ``--json``, before anything can go wrong."""
+        self.note(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def note(self, ctx: click.Context, args: Sequence[str]) -> None:
+        """What must be known to report even the first error rightly."""
         session = ctx.ensure_object(Session)
         session.verb = self.name or ""
-        own = args[: args.index("--")] if "--" in args else args
-        session.json = session.json or "--json" in own
-        return super().parse_args(ctx, args)
+        session.json = session.json or "--json" in args
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of the verb, then those of the connection."""

@@ -1,0 +1,189 @@
+"""What ``launchpad run`` shows: the talk on stderr; on stdout the id, the log or the document."""
+
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from launchpad.cli.common import Session, join_words, say, write_json
+from launchpad.cli.progress import Progress
+from launchpad.command import to_text
+from launchpad.errors import LaunchpadError, NoSuchDirectory
+from launchpad.launcher import run as launcher
+from launchpad.launcher.request import RunRequest, RunResult, StartFailed
+from launchpad.printable import printable
+from launchpad.state import Job, is_ended
+from launchpad.target import ThisMachine
+from launchpad.wording import duration_words, end_sentence, state_words
+
+
+def start_and_show(session: Session, request: RunRequest) -> int:
+    """Start the job, show how it goes; the exit code. Raises :class:`LaunchpadError`."""
+    screen = Screen(session, request)
+    session.job, session.started = request.spec.id, "no"
+    desk = replace(session.desk(), say=screen.say)
+    watched = replace(request, on_started=screen.started, on_output=screen.output)
+    try:
+        screen.progress.start()
+        result = launcher.start(desk, watched)
+    except StartFailed as failure:
+        screen.progress.stop()
+        session.started = failure.started
+        if failure.started != "no":
+            screen.print_id()
+        raise explain(failure.error, request) from failure
+    finally:
+        screen.progress.stop()
+    session.job, session.started = result.job.id, "yes"
+    screen.finish(result)
+    return result.exit_code
+
+
+def explain(error: LaunchpadError, request: RunRequest) -> LaunchpadError:
+    """``error`` with what only this side can know: whose home a directory is."""
+    home = str(Path.home())
+    cwd = request.spec.cwd
+    if (
+        isinstance(error, NoSuchDirectory)
+        and cwd is not None
+        and (cwd == home or cwd.startswith(f"{home}/"))
+        and not isinstance(request.target, ThisMachine)
+    ):
+        there = f"~{cwd.removeprefix(home)}"
+        error.details = "that is in the home of THIS machine: your shell expanded the ~"
+        error.advice = f"quote it: -C {_single_quoted(there)}"
+    return error
+
+
+def _single_quoted(text: str) -> str:
+    word = join_words([text])
+    return word if word.startswith("'") else f"'{word}'"
+
+
+@dataclass(slots=True)
+class Screen:
+    """The screen of one start."""
+
+    session: Session
+    request: RunRequest
+    progress: Progress = field(init=False)
+    _began: float = field(default_factory=time.monotonic)
+    _started: bool = False
+    _id_printed: bool = False
+
+    def __post_init__(self) -> None:
+        label = f"starting {self.request.spec.id} on {self.request.target}"
+        self.progress = Progress(label, enabled=self.session.colour(sys.stderr))
+
+    def say(self, line: str) -> None:
+        """A line for the user, with the waiting line out of its way."""
+        self.progress.stop()
+        say(line)
+
+    def started(self, job: Job) -> None:
+        """The job's process is proven: say so at once."""
+        self._started = True
+        self.session.started = "yes"
+        self.say(started_line(job, time.monotonic() - self._began))
+        if self.request.mode != "confirm":
+            self.say(log_line(job))
+            self.print_id()
+        if self.request.mode != "follow":
+            self.progress = Progress(self._waiting_label(), enabled=self._moves())
+            self.progress.start()
+
+    def output(self, data: bytes) -> None:
+        """A piece of the log, in mode "follow"."""
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def finish(self, result: RunResult) -> None:
+        """The end of the verb: what is known now."""
+        self.progress.stop()
+        for line in result_lines(result, self.request):
+            say(line)
+        if self.session.json:
+            from launchpad.render import job_document
+
+            lines = [to_text(line) for line in result.first_lines]
+            write_json({**job_document(result.job), "first_lines": lines})
+        else:
+            self.print_id()
+
+    def print_id(self) -> None:
+        """The id, alone, on stdout; once, and not where the log or a document is printed."""
+        if self._id_printed or self.session.json or self.request.mode == "follow":
+            return
+        self._id_printed = True
+        sys.stdout.write(f"{self.session.job}\n")
+        sys.stdout.flush()
+
+    def _moves(self) -> bool:
+        return self.session.colour(sys.stderr)
+
+    def _waiting_label(self) -> str:
+        if self.request.ready is not None:
+            return f"waiting for /{printable(self.request.ready)}/"
+        if self.request.mode == "wait":
+            return f"waiting for {self.request.spec.id} to end"
+        return f"watching {self.request.spec.id}"
+
+
+def started_line(job: Job, elapsed: float) -> str:
+    """``started train-k3f9ab on pve1:101   PID 4711   setsid   0.6 s``."""
+    launcher_word = str(job.launcher or "")
+    if job.launcher_reason:
+        launcher_word += f" ({printable(job.launcher_reason)})"
+    pid = f"   PID {job.identity.pid}" if job.identity else ""
+    return f"started {job.id} on {job.target}{pid}   {launcher_word}   {duration_words(elapsed)}"
+
+
+def log_line(job: Job) -> str:
+    """Where the log is."""
+    return f"log {printable(job.log)}"
+
+
+def result_lines(result: RunResult, request: RunRequest) -> list[str]:
+    """All that is said after the first line."""
+    job = result.job
+    if not job.created:
+        held = f"{job.id} on {job.target} has this idempotency key already"
+        said = f"{held} and {state_words(job.state)}; nothing was started"
+        return [said, *_next_lines(job)]
+    if request.mode == "follow":
+        return [_end_line(result)]
+    lines = [f"| {printable(to_text(line))}" for line in result.first_lines]
+    if is_ended(job.state):
+        last = job.last_line
+        if last and to_text(b"".join(result.first_lines[-1:])) != last:
+            lines += ["| …", f"| {printable(last)}"]
+        return [_end_line(result), *lines, log_line(job), f"next: launchpad tail {job.id}"]
+    if result.timed_out:
+        waited = duration_words(request.ready_timeout or 0)
+        lines.append(
+            f"not ready after {waited}: no line matched /{printable(request.ready or '')}/;"
+            f" {job.id} runs on"
+        )
+    elif request.ready is not None:
+        lines.append(f"ready: a line matched /{printable(request.ready)}/")
+    elif not result.first_lines:
+        lines.append(_silence(request))
+    return [*lines, log_line(job), *_next_lines(job)]
+
+
+def _silence(request: RunRequest) -> str:
+    if not request.confirm:
+        return "running; its output was not waited for (--confirm 0)"
+    return f"running, no output yet ({request.confirm:g} s)"
+
+
+def _end_line(result: RunResult) -> str:
+    unready = ", before it was ready" if result.job.ready is False else ""
+    return f"{end_sentence(result.job)}{unready}"
+
+
+def _next_lines(job: Job) -> list[str]:
+    if is_ended(job.state):
+        return [f"next: launchpad tail {job.id}"]
+    verbs = ("tail -f", "status", "kill")
+    return ["next: " + " · ".join(f"launchpad {verb} {job.id}" for verb in verbs)]
