@@ -15,8 +15,6 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
     :class:`~launchpad.errors.ClientError` (the ssh configuration), and
     :class:`~launchpad.errors.UsageError` (no name of a host).
     """
-    if options.choice == "openssh" and not options.share:
-        return _openssh(endpoint, options, None, "asked for")
     config = resolve(endpoint, options)
     if options.choice == "openssh":
         return _openssh(endpoint, options, config, "asked for")
@@ -51,8 +49,15 @@ def resolve(endpoint: Endpoint, options: ConnectOptions) -> SshConfig:
     return question.answer(options.timeout)
 
 
+def local() -> Transport:
+    """This machine, without ssh."""
+    from launchpad.transport.local import LocalTransport
+
+    return LocalTransport()
+
+
 def _openssh(
-    endpoint: Endpoint, options: ConnectOptions, config: SshConfig | None, reason: str
+    endpoint: Endpoint, options: ConnectOptions, config: SshConfig, reason: str
 ) -> Transport:
     from launchpad.transport.openssh import OpenSshTransport
 

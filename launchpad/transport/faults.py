@@ -42,7 +42,7 @@ def name_unknown(host: str, name: str, why: str) -> HostUnreachable:
 
 
 def dropped(host: str, details: str) -> HostUnreachable:
-    """sshd hung up before it said who it is."""
+    """Sshd hung up before it said who it is."""
     return unreachable(
         host,
         "it closed the connection before it said anything, twice",

@@ -1,5 +1,7 @@
 """Commands on this machine: no ssh, no shell."""
 
+import os
+import pwd
 from collections.abc import Sequence
 
 from launchpad.command import to_bytes
@@ -33,6 +35,10 @@ class LocalTransport:
     @property
     def reason(self) -> str:
         return self._reason
+
+    @property
+    def user(self) -> str:
+        return pwd.getpwuid(os.geteuid()).pw_name
 
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         arguments = [to_bytes(word) for word in words]

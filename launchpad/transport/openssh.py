@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,7 +51,7 @@ class OpenSshTransport:
         self,
         endpoint: Endpoint,
         options: ConnectOptions,
-        config: SshConfig | None,
+        config: SshConfig,
         reason: str,
     ) -> None:
         check_names(endpoint.host, endpoint.user)
@@ -61,13 +62,14 @@ class OpenSshTransport:
                 advice="install the OpenSSH client, or use --transport paramiko",
             )
         self._reason = reason
+        self._user = config.user
         self._endpoint = endpoint
         self._options = options
         self._prefix = [program, *file_arguments(options.ssh_config)]
         for setting in _settings(options, config):
             self._prefix += ["-o", setting]
         self._suffix = host_arguments(endpoint.host, endpoint.user, endpoint.port)
-        self._channels: list[PipeChannel] = []
+        self._channels: list[_SshChannel] = []
 
     @property
     def name(self) -> TransportName:
@@ -76,6 +78,10 @@ class OpenSshTransport:
     @property
     def reason(self) -> str:
         return self._reason
+
+    @property
+    def user(self) -> str:
+        return self._user
 
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         log = SshLog()
@@ -87,9 +93,7 @@ class OpenSshTransport:
         try:
             if terminal:
                 # Where ssh may ask, it asks on this pty, that is through our user's terminal.
-                wiring = on_pty(
-                    line, terminal, environment=variables, separate_stderr=True, raw=True
-                )
+                wiring = on_pty(line, terminal, environment=variables, separate_stderr=True)
             else:
                 wiring = on_pipes(
                     line, environment=variables, same_session=self._options.interactive
@@ -108,15 +112,12 @@ class OpenSshTransport:
         self._channels.clear()
 
 
-def _settings(options: ConnectOptions, config: SshConfig | None) -> list[str]:
+def _settings(options: ConnectOptions, config: SshConfig) -> list[str]:
     """What overrides the user's configuration (``-o``), and why."""
-    timeout = options.timeout
-    interval, count = _ALIVE_INTERVAL, _ALIVE_COUNT
-    if config is not None:
-        timeout = min(timeout, config.connect_timeout or timeout)
-        own = config.server_alive_interval, config.server_alive_count_max
-        if own[0] and own[0] * (own[1] + 1) <= SILENCE_LIMIT:
-            interval, count = own
+    timeout = min(options.timeout, config.connect_timeout or options.timeout)
+    interval, count = config.server_alive_interval, config.server_alive_count_max
+    if not interval or interval * (count + 1) > SILENCE_LIMIT:
+        interval, count = _ALIVE_INTERVAL, _ALIVE_COUNT
     settings = [
         # The log (not the command's stderr) tells how far ssh came and whether a status arrived.
         "LogLevel=DEBUG1",
@@ -133,7 +134,7 @@ def _settings(options: ConnectOptions, config: SshConfig | None) -> list[str]:
     ]
     if not options.interactive:
         settings.append("BatchMode=yes")
-    if options.share and config is not None and config.control_path is None:
+    if options.share and config.control_path is None:
         settings += sharing.settings(config, options)
     return settings
 
@@ -149,15 +150,20 @@ class _SshChannel(PipeChannel):
         self._endpoint = endpoint
         self._config_file = str(config_file) if config_file else None
         self._last_words = b""
-        self.closed = False
 
     def receive(self, timeout: float | None) -> Event | None:
-        event = super().receive(timeout)
-        if isinstance(event, Output) and event.stream is Stream.STDERR:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            event = super().receive(left)
+            if not isinstance(event, Output) or event.stream is Stream.STDOUT:
+                return event
             self._last_words = (self._last_words + event.data)[-256:]
-        return event
+            if self.terminal is None:
+                return event
+            # With a pty the command has no stderr: this is ssh's "Connection to … closed."
 
-    def ended(self, code: int) -> Event:
+    def ended(self, code: int) -> Exited:
         if code != _SSH_FAILED:
             return super().ended(code)
         log = self._log.read()
@@ -172,7 +178,6 @@ class _SshChannel(PipeChannel):
         return Exited(None)
 
     def forsake(self) -> None:
-        self.closed = True
-        if self._process.poll() is None:
-            self._process.terminate()
+        if self.process.poll() is None:
+            self.process.terminate()
         self._log.close()

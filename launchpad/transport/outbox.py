@@ -10,7 +10,7 @@ from launchpad.errors import LaunchpadError
 QUEUE_LIMIT = 1024 * 1024
 
 
-class SinkGone(Exception):  # noqa: N818 (a condition, not an error: nobody reads stdin any more)
+class SinkGone(Exception):
     """Nobody will ever take these bytes."""
 
 

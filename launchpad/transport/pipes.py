@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 
+from launchpad.errors import LaunchpadError
 from launchpad.transport.base import Event, Exited, Output, Stream
 from launchpad.transport.outbox import Outbox, SinkGone
 from launchpad.transport.spawn import Wiring, set_size
@@ -71,8 +72,8 @@ class PipeChannel:
     """
 
     def __init__(self, wiring: Wiring, *, lingers: bool) -> None:
-        self._process = wiring.process
-        self._terminal = wiring.terminal
+        self.process = wiring.process
+        self.terminal = wiring.terminal
         self._lingers = lingers
         self._outbox = Outbox(PipeSink(wiring.stdin))
         self._open = {wiring.stdout: Stream.STDOUT}
@@ -87,16 +88,17 @@ class PipeChannel:
         if self._pidfd is not None:
             self._poll.register(self._pidfd, select.POLLIN)
         self._arrived: deque[Output] = deque()
-        self._end: Event | None = None
+        self._end: Exited | None = None
+        self._failure: LaunchpadError | None = None
         self._ends_at: float | None = None
-        self._closed = False
+        self.closed = False
 
     def send(self, data: bytes) -> None:
         self._outbox.put(data)
 
     def close_stdin(self) -> None:
         # A pty has no end of file of its own, only the character that its program may heed.
-        if self._terminal is None:
+        if self.terminal is None:
             self._outbox.end()
 
     def receive(self, timeout: float | None) -> Event | None:
@@ -104,42 +106,47 @@ class PipeChannel:
         while True:
             if self._arrived:
                 return self._arrived.popleft()
+            if self._failure is not None:
+                raise self._failure
             if self._end is not None:
                 return self._end
-            if self._closed:
+            if self.closed:
                 return Exited(None)
             if not self._open or self._is_over():
                 code = self._wait(deadline)
                 if code is None:
                     return None
-                self._end = self.ended(code)
+                try:
+                    self._end = self.ended(code)
+                except LaunchpadError as failure:
+                    self._failure = failure
                 self.close()
                 continue
-            if not self._collect(deadline) and deadline is not None:
-                if time.monotonic() >= deadline:
-                    return None
+            got_any = self._collect(deadline)
+            if not got_any and deadline is not None and time.monotonic() >= deadline:
+                return None
 
-    def ended(self, code: int) -> Event:
+    def ended(self, code: int) -> Exited:
         """What the end of the process means; may raise. ``code`` as from ``subprocess``."""
         return Exited(code if code >= 0 else 128 - code)
 
     def resize(self, columns: int, rows: int) -> None:
-        if self._terminal is not None and not self._closed:
+        if self.terminal is not None and not self.closed:
             with contextlib.suppress(OSError):
-                set_size(self._terminal, columns, rows)
+                set_size(self.terminal, columns, rows)
 
     def close(self) -> None:
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self._outbox.abandon()
-        for descriptor in (*self._open, self._pidfd, self._terminal):
+        for descriptor in (*self._open, self._pidfd, self.terminal):
             if descriptor is not None:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
         self._open.clear()
         self.forsake()
-        reap(self._process)
+        reap(self.process)
 
     def forsake(self) -> None:
         """What becomes of a process whose streams were given up: it finds them closed."""
@@ -173,7 +180,7 @@ class PipeChannel:
     def _wait(self, deadline: float | None) -> int | None:
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            return self._process.wait(timeout)
+            return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
 

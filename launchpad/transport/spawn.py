@@ -6,7 +6,6 @@ import pty
 import struct
 import subprocess
 import termios
-import tty
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,21 +65,14 @@ def on_pty(
     *,
     environment: Environment | None = None,
     separate_stderr: bool = False,
-    raw: bool = False,
 ) -> Wiring:
-    """Start a process as the leader of a session on a pty of its own.
-
-    ``raw``: the pty passes every byte on as it is, for a program that carries another terminal.
-    Raises ``OSError``.
-    """
+    """Start a process as the leader of a session on a pty of its own. Raises ``OSError``."""
     variables = dict(os.environb if environment is None else environment)
     variables[b"TERM"] = terminal.name.encode()
     script = _TAKE_TERMINAL if separate_stderr else _ALL_ON_TERMINAL
     master, slave = pty.openpty()
     try:
         set_size(master, terminal.columns, terminal.rows)
-        if raw:
-            tty.setraw(slave)
         name = os.ttyname(slave).encode()
         process = subprocess.Popen(
             [b"/bin/sh", b"-c", script, b"sh", name, *arguments],

@@ -34,10 +34,10 @@ _Reading = Callable[[_Words, re.Match[str]], LaunchpadError]
 def _key_changed(words: _Words, found: re.Match[str]) -> LaunchpadError:
     del found
     key = re.search(
-        r"The fingerprint for the (\S+) key sent by .* is\s+(\S+?)\.?$", words.text, re.M
+        r"The fingerprint for the (\S+) key sent by .* is\s+(\S+?)\.?$", words.text, re.MULTILINE
     )
     known_in = re.search(r"Offending .*key in (\S+:\d+)", words.text)
-    removal = re.search(r"^\s*(ssh-keygen -f .*)$", words.text, re.M)
+    removal = re.search(r"^\s*(ssh-keygen -f .*)$", words.text, re.MULTILINE)
     return faults.key_changed(
         words.name,
         f"{key[1]} {key[2]}" if key else "",
@@ -71,7 +71,7 @@ def _denied(words: _Words, found: re.Match[str]) -> LaunchpadError:
 
 
 def _offered(text: str) -> str:
-    return ", ".join(re.findall(r"^Offering public key: (\S+ \S+)", text, re.M))
+    return ", ".join(re.findall(r"^Offering public key: (\S+ \S+)", text, re.MULTILINE))
 
 
 def _unresolved(words: _Words, found: re.Match[str]) -> LaunchpadError:

@@ -32,6 +32,10 @@ class ParamikoTransport:
     def reason(self) -> str:
         return self._reason
 
+    @property
+    def user(self) -> str:
+        return self._session.user
+
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         return self._session.open(host_line(words), terminal)
 

@@ -85,7 +85,7 @@ class _Arrivals(threading.Event):
     """Set by paramiko whenever bytes or an end arrive; only the reader clears it."""
 
     def clear(self) -> None:
-        """paramiko clears it when one of two buffers is empty; the other may not be."""
+        """Paramiko clears it when one of two buffers is empty; the other may not be."""
 
     def expect(self) -> None:
         super().clear()

@@ -9,12 +9,9 @@ import binascii
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from launchpad.transport.paramiko.knownhosts import key_type_of
-
-if TYPE_CHECKING:
-    import paramiko
 
 _MAGIC = b"openssh-key-v1\0"
 _CERTIFICATE = "-cert-v01@openssh.com"

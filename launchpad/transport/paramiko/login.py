@@ -142,7 +142,7 @@ class Login:
         return not self._methods
 
     def _interactive(self) -> bool:
-        """paramiko asks on its own thread; the terminal is ours, on this one."""
+        """Paramiko asks on its own thread; the terminal is ours, on this one."""
         prompts: queue.Queue[list[str] | None] = queue.Queue()
         answers: queue.Queue[list[str]] = queue.Queue()
         asked = False

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -39,7 +39,7 @@ _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 T = TypeVar("T")
 
 
-class Dropped(Exception):  # noqa: N818 (answered with a second try)
+class Dropped(Exception):
     """The server hung up before its version line."""
 
 
@@ -169,10 +169,10 @@ def dial_directly(config: SshConfig, timeout: float, deadline: float) -> Connect
 _Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
 
-def _look_up(config: SshConfig, deadline: float) -> list[_Address]:
+def _look_up(config: SshConfig, deadline: float) -> Sequence[_Address]:
     family = _FAMILIES.get(config.address_family, socket.AF_UNSPEC)
 
-    def resolve() -> list[_Address]:
+    def resolve() -> Sequence[_Address]:
         return socket.getaddrinfo(config.hostname, config.port, family, socket.SOCK_STREAM)
 
     try:
@@ -198,8 +198,8 @@ def dial_command(config: SshConfig, command: str) -> Connection:
     try:
         process = subprocess.Popen(
             [shell, "-c", f"exec {command}"],
-            stdin=theirs,
-            stdout=theirs,
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
             stderr=words,
             start_new_session=True,
         )

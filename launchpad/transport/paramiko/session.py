@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 import paramiko
+from paramiko.ssh_exception import IncompatiblePeer
 
 from launchpad.errors import SshError
 from launchpad.sshconfig import SshConfig
@@ -46,6 +47,11 @@ class Session:
         self._options = options
         self._keyring = keyring
         self.connections: list[Connection] = []
+
+    @property
+    def user(self) -> str:
+        """Who is logged in on the host."""
+        return self._config.user
 
     def open(self, line: bytes, terminal: Terminal | None) -> Channel:
         """Run a command line on the host.
@@ -102,20 +108,18 @@ def _request(channel: paramiko.Channel, kind: str, *, reply: bool) -> paramiko.M
 def establish(
     hosts: Sequence[SshConfig],
     known: Sequence[KnownHosts],
-    first: "reach.InBackground[Line]",
+    first: reach.InBackground[Line],
     options: ConnectOptions,
 ) -> Session:
     """Log in to each host, through the one before it; ``first``: the line to the first."""
     keyring = Keyring(options)
     session = Session(hosts[-1], options, keyring)
     try:
-        for host, keys in zip(hosts, known, strict=True):
-            if session.connections:
-                dial = _Through(session.connections[-1].client, session_host, host, options)
-                line = reach.reach(host, dial, reach.step_timeout(host, options))
-            else:
-                line = first.wait()
-            session_host = host
+        line = first.wait()
+        session.connections.append(_log_in(hosts[0], line, known[0], options, keyring))
+        for jump, host, keys in zip(hosts, hosts[1:], known[1:], strict=False):
+            dial = _Through(session.connections[-1].client, jump, host)
+            line = reach.reach(host, dial, reach.step_timeout(host, options))
             session.connections.append(_log_in(host, line, keys, options, keyring))
     except BaseException:
         session.close()
@@ -126,10 +130,8 @@ def establish(
 class _Through:
     """Dials a host from a jump host."""
 
-    def __init__(
-        self, client: paramiko.Transport, jump: SshConfig, host: SshConfig, options: ConnectOptions
-    ) -> None:
-        self._client, self._jump, self._host, self._options = client, jump, host, options
+    def __init__(self, client: paramiko.Transport, jump: SshConfig, host: SshConfig) -> None:
+        self._client, self._jump, self._host = client, jump, host
 
     def __call__(self, deadline: float) -> reach.Connection:
         try:
@@ -154,7 +156,8 @@ def _log_in(
     config: SshConfig, line: Line, known: KnownHosts, options: ConnectOptions, keyring: Keyring
 ) -> Connection:
     """From the server's version line to a login; closes the line where that fails."""
-    client = paramiko.Transport(line)  # type: ignore[arg-type] (it is a socket in all that matters)
+    # It is a socket in all that paramiko asks of one.
+    client = paramiko.Transport(line)  # type: ignore[arg-type]
     connection = Connection(client, line, config.address, _interval(config))
     try:
         _prepare(connection, config, known)
@@ -217,7 +220,7 @@ def _exchange_keys(connection: Connection, config: SshConfig, timeout: float) ->
     if client.is_active() and client.initial_kex_done:
         return
     error = client.get_exception()
-    if isinstance(error, paramiko.IncompatiblePeer):
+    if isinstance(error, IncompatiblePeer):
         raise SshError(
             f"{reach.place(config)} and this client have no algorithm in common",
             details=str(error),
