@@ -7,7 +7,7 @@ decided in :mod:`launchpad.verdict`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -100,6 +100,7 @@ class Facts:
 
     now: Now | None = None
     jobs: dict[JobId, JobFacts] = field(default_factory=dict)
+    gpus: list[dict[str, Any]] | None = None
 
     def of(self, job: JobId) -> JobFacts:
         """What was found of ``job``; nothing where it did not occur."""
@@ -153,7 +154,7 @@ def parse_kill(name: str) -> KillRecord | None:
     return KillRecord(reason, int(match[2]), int(match[3]))
 
 
-def _optional(record: dict[str, Any], key: str, kind: type) -> Any:
+def _typed(record: dict[str, Any], key: str, kind: type | tuple[type, ...]) -> Any:
     value = record.get(key)
     return value if isinstance(value, kind) and not isinstance(value, bool) else None
 
@@ -165,33 +166,35 @@ def _words(record: dict[str, Any], key: str) -> tuple[str, ...] | None:
     return tuple(value)
 
 
+def spec_of(record: dict[str, Any]) -> Spec:
+    """The spec that a record, or a job's document, tells; what it does not tell is None."""
+    launcher = record.get("launcher")
+    return Spec(
+        command=_words(record, "command"),
+        shell=_typed(record, "shell", str),
+        cwd=_typed(record, "cwd", str),
+        user=_typed(record, "user", str),
+        env_names=_words(record, "env_names") or (),
+        log=_typed(record, "log", str),
+        launcher=Launcher(launcher) if launcher in list(Launcher) else Launcher.SETSID,
+        login=record.get("login") is not False,
+        started_by=_typed(record, "started_by", str) or "",
+        time_limit_s=_typed(record, "time_limit_s", (int, float)),
+        on_exit=_typed(record, "on_exit", str),
+        ready=_typed(record, "ready", str),
+        git=_typed(record, "git", dict),
+        idempotency_key=_typed(record, "idempotency_key", str),
+        record=record,
+    )
+
+
 def parse_spec(data: bytes | str) -> Spec | None:
     """A job's spec record (one line of JSON); None where it is not one."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict):
-        return None
-    launcher = record.get("launcher")
-    limit = _optional(record, "time_limit_s", int | float)  # type: ignore[arg-type]
-    return Spec(
-        command=_words(record, "command"),
-        shell=_optional(record, "shell", str),
-        cwd=_optional(record, "cwd", str),
-        user=_optional(record, "user", str),
-        env_names=_words(record, "env_names") or (),
-        log=_optional(record, "log", str),
-        launcher=Launcher(launcher) if launcher in list(Launcher) else Launcher.SETSID,
-        login=record.get("login") is not False,
-        started_by=_optional(record, "started_by", str) or "",
-        time_limit_s=limit,
-        on_exit=_optional(record, "on_exit", str),
-        ready=_optional(record, "ready", str),
-        git=_optional(record, "git", dict),
-        idempotency_key=_optional(record, "idempotency_key", str),
-        record=record,
-    )
+    return spec_of(record) if isinstance(record, dict) else None
 
 
 def last_line(tail: bytes) -> str | None:
@@ -213,6 +216,31 @@ def _parse_now(frame: Frame) -> Now | None:
     return Now(numbers[0], numbers[1], (boot_id, numbers[2]), numbers[3], oom.startswith("c"))
 
 
+def _read_main(job: JobFacts, words: list[str]) -> None:
+    job.identity = parse_identity(words)
+    numbers = _numbers(words[5:7])
+    if job.identity is None:
+        job.damaged.add("main")
+    elif numbers and len(numbers) == 2:  # noqa: PLR2004
+        job.started_at, job.supervisor_pid = numbers
+
+
+def _read_end(job: JobFacts, name: str) -> None:
+    # A second one lies where the first could not be written: in /dev/shm. They say the same.
+    end = parse_end(name)
+    job.end = job.end or end
+    if end is None:
+        job.damaged.add("end")
+
+
+def _read_kill(job: JobFacts, name: str) -> None:
+    kill = parse_kill(name)
+    if kill is None:
+        job.damaged.add("kill")
+    elif job.kill is None or kill.at >= job.kill.at:
+        job.kill = kill
+
+
 def _read_line(job: JobFacts, line: str) -> None:
     key, _, rest = line.partition(" ")
     words = rest.split(" ")
@@ -220,24 +248,11 @@ def _read_line(job: JobFacts, line: str) -> None:
         case "directory":
             job.directory = True
         case "main" | "known":
-            job.identity = parse_identity(words)
-            numbers = _numbers(words[5:7])
-            if job.identity is None:
-                job.damaged.add("main")
-            elif numbers and len(numbers) == 2:  # noqa: PLR2004
-                job.started_at, job.supervisor_pid = numbers
+            _read_main(job, words)
         case "end":
-            # A second one lies where the first could not be written: /dev/shm. They say the same.
-            end = parse_end(rest)
-            job.end = job.end or end
-            if end is None:
-                job.damaged.add("end")
+            _read_end(job, rest)
         case "kill":
-            kill = parse_kill(rest)
-            if kill is None:
-                job.damaged.add("kill")
-            elif job.kill is None or kill.at >= job.kill.at:
-                job.kill = kill
+            _read_kill(job, rest)
         case "process" if words[0] in {"running", "gone", "zombie"}:
             numbers = _numbers(words[1:2])
             job.process = Process(words[0], numbers[0] if numbers else None)  # type: ignore[arg-type]
@@ -247,8 +262,8 @@ def _read_line(job: JobFacts, line: str) -> None:
             pass
 
 
-def _read_members(facts: Facts, payload: bytes) -> None:
-    for line in payload.split(b"\n"):
+def _read_members(facts: Facts, frame: Frame) -> None:
+    for line in frame.payload.split(b"\n"):
         words = to_text(line).split(" ", 6)
         if len(words) < 7 or not is_job_id(words[0]):  # noqa: PLR2004
             continue
@@ -290,30 +305,64 @@ def _read_sizes(facts: Facts, frame: Frame) -> None:
             job.spec_at = numbers[1]
 
 
+def _read_job(facts: Facts, frame: Frame) -> None:
+    if frame.words and is_job_id(frame.words[0]):
+        name = JobId(frame.words[0])
+        job = facts.jobs.setdefault(name, JobFacts(name))
+        for line in to_text(frame.payload).split("\n"):
+            _read_line(job, line)
+
+
+def _read_specs(facts: Facts, frame: Frame) -> None:
+    for name, content in _pieces(frame, "spec"):
+        job = facts.jobs.setdefault(name, JobFacts(name))
+        job.spec = parse_spec(content)
+        if job.spec is None:
+            job.damaged.add("spec")
+
+
+def _read_logs(facts: Facts, frame: Frame) -> None:
+    for name, content in _pieces(frame, "log"):
+        facts.jobs.setdefault(name, JobFacts(name)).tail = content
+
+
+def _read_gpus(facts: Facts, frame: Frame) -> None:
+    """Lines of ``nvidia-smi``: index, name, use in percent, MiB used, MiB there."""
+    for line in to_text(frame.payload).split("\n"):
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) != 5 or not cells[0].isdecimal():  # noqa: PLR2004
+            continue
+        use, used, total = (int(cell) if _NUMBER.fullmatch(cell) else None for cell in cells[2:])
+        facts.gpus = facts.gpus or []
+        facts.gpus.append(
+            {
+                "index": int(cells[0]),
+                "name": cells[1],
+                "utilization_percent": use,
+                "memory_used_bytes": None if used is None else used * 1024 * 1024,
+                "memory_total_bytes": None if total is None else total * 1024 * 1024,
+            }
+        )
+
+
+_READERS: dict[str, Callable[[Facts, Frame], None]] = {
+    "now": lambda facts, frame: setattr(facts, "now", _parse_now(frame)),
+    "job": _read_job,
+    "members": _read_members,
+    "specs": _read_specs,
+    "sizes": _read_sizes,
+    "logs": _read_logs,
+    "gpus": _read_gpus,
+}
+
+
 def parse_facts(frames: Iterable[Frame]) -> Facts:
-    """The facts of a reply; frames of other kinds in it are left alone."""
+    """The facts of a reply; frames of other kinds in it are left alone.
+
+    What a later frame says of a job counts: a kill tells how it stood before and stands after.
+    """
     facts = Facts()
     for frame in frames:
-        match frame.name:
-            case "now":
-                facts.now = _parse_now(frame)
-            case "job" if frame.words and is_job_id(frame.words[0]):
-                job = facts.jobs.setdefault(JobId(frame.words[0]), JobFacts(JobId(frame.words[0])))
-                for line in to_text(frame.payload).split("\n"):
-                    _read_line(job, line)
-            case "members":
-                _read_members(facts, frame.payload)
-            case "specs":
-                for name, content in _pieces(frame, "spec"):
-                    job = facts.jobs.setdefault(name, JobFacts(name))
-                    job.spec = parse_spec(content)
-                    if job.spec is None:
-                        job.damaged.add("spec")
-            case "sizes":
-                _read_sizes(facts, frame)
-            case "logs":
-                for name, content in _pieces(frame, "log"):
-                    facts.jobs.setdefault(name, JobFacts(name)).tail = content
-            case _:
-                pass
+        if reader := _READERS.get(frame.name):
+            reader(facts, frame)
     return facts

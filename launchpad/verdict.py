@@ -4,13 +4,12 @@ The order of belief: an end record that is whole; then the processes themselves;
 missing. What cannot be known is never called running, and never a success.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from signal import SIGINT, SIGKILL, SIGPIPE, SIGTERM
 
 from launchpad.errors import Layer
 from launchpad.job import STARTING_LIMIT, TICKS_PER_SECOND, EndRecord, Identity, JobPaths
-from launchpad.replies import JobFacts, KillRecord, Now, last_line
+from launchpad.replies import JobFacts, KillRecord, Now, Process, last_line
 from launchpad.state import (
     Exited,
     Job,
@@ -101,28 +100,25 @@ def judge(facts: JobFacts, now: Now) -> JobState:
         damaged = "end" in facts.damaged
         return Lost(Reason.RECORD_DAMAGED if damaged else Reason.CONTAINER_RESTARTED)
     if facts.process is not None:
-        return _judge_process(facts)
+        return _judge_process(facts, facts.process)
     return _judge_traces(facts, now)
 
 
-def _judge_process(facts: JobFacts) -> JobState:
-    process = facts.process
-    if process is not None and process.condition == "running":
+def _judge_process(facts: JobFacts, process: Process) -> JobState:
+    if process.condition == "running":
         if not facts.directory or facts.damaged & {"main", "end"}:
             return Running(Reason.RECORD_DAMAGED)
         return Running(None if facts.supervisor_lives else Reason.SUPERVISOR_LOST)
-    if "end" in facts.damaged:
-        return Lost(Reason.RECORD_DAMAGED)
-    if facts.supervisor_lives:
+    if facts.supervisor_lives and "end" not in facts.damaged:
         return Unreachable(
             Layer.JOB,
             f"its main process has ended, and its supervisor (PID {facts.supervisor_pid}) has not "
             "yet recorded how",
             advice="is that one stopped, or its disk not answering? Ask again later",
         )
-    if process is not None and process.condition == "zombie" and process.status is not None:
+    if process.condition == "zombie" and process.status is not None:
         return _judge_zombie(process.status, facts.kill)
-    if not facts.directory:
+    if not facts.directory or "end" in facts.damaged:
         return Lost(Reason.RECORD_DAMAGED)
     return Lost(Reason.SUPERVISOR_LOST)
 
@@ -145,8 +141,7 @@ def _notes(facts: JobFacts, state: JobState, now: Now) -> tuple[str, ...]:
     if end is not None and _oom_moved(end):
         whose = "the container's" if end.oom_own else "the whole host's"
         notes.append(f"{whose} OOM counter went {end.oom_before} -> {end.oom_after} while it ran")
-    if end is not None and end.killed and end.code == SIGKILL and not end.oom_own:
-        if _oom_moved(end):
+        if end.killed and end.code == SIGKILL and not end.oom_own:
             notes.append("the container's own counter cannot be seen: probably out of memory")
     if is_ended(state) and facts.members:
         count = len(facts.members)
@@ -189,8 +184,7 @@ def job_of(
     end = facts.end
     living = state if isinstance(state, Running) else None
     cpu = sum(member.cpu_ticks for member in facts.members)
-    record: Mapping[str, object] = spec.record if spec else {}
-    reason = record.get("launcher_reason")
+    reason = spec.record.get("launcher_reason") if spec else None
     return Job(
         id=facts.id,
         target=place.target,
