@@ -159,9 +159,15 @@ class Client:
         assert outcome.code == 0, str(outcome)
         return outcome
 
-    def job(self, *words: Word, env: Mapping[str, str | None] | None = None) -> str:
-        """``launchpad run WORDS`` that must start a job; its id."""
-        outcome = self.succeed("run", *words, env=env)
+    def start_job(
+        self, *words: Word, code: int = 0, env: Mapping[str, str | None] | None = None
+    ) -> str:
+        """``launchpad run WORDS``, which must start a job; its id.
+
+        ``code``: the job's own exit code, which is run's where the job has ended before run does.
+        """
+        outcome = self.run("run", *words, env=env)
+        assert outcome.code in (0, code), str(outcome)
         lines = outcome.out.splitlines()
         assert len(lines) == 1, str(outcome)
         return lines[0]
@@ -175,11 +181,26 @@ class Client:
 
     def log(self, job: str, *options: str) -> bytes:
         """The whole log of a job as ``tail`` gives it to a pipe."""
-        return self.succeed("tail", "-n", "all", *options, job).stdout
+        outcome = self.run("tail", "-n", "all", *options, job)
+        # tail gives a job's code only where it follows.
+        assert outcome.code == 0, str(outcome)
+        return outcome.stdout
 
-    def wait_for_end(self, job: str, timeout: float = 20.0) -> int:
+    def wait_for_end(self, job: str, *options: str, timeout: float = 30.0) -> int:
         """``launchpad wait``: the job's own code."""
-        return self.run("wait", job, timeout=timeout).code
+        return self.run("wait", *options, job, timeout=timeout).code
+
+    def processes_of(self, process: subprocess.Popen[bytes]) -> list[str]:
+        """The command lines of what still runs in the session that a call was."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (entry / "stat").read_text().rpartition(") ")[2].split()
+                if fields[3] == str(process.pid) and fields[0] not in "ZX":
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+            except OSError:
+                continue
+        return found
 
     def known_jobs(self) -> list[tuple[str, str]]:
         """Id and target of every job in this client's index."""
