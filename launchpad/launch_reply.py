@@ -65,6 +65,6 @@ def read_launch(frame: Frame, *, where: str, command: Command) -> LaunchReply | 
 def _launched(frame: Frame) -> Launched:
     pid, ticks, session, boot_id, boot_ticks, at, supervisor, launcher = frame.words
     identity = Identity(int(pid), int(ticks), int(session), boot_id, int(boot_ticks))
-    if identity.session != identity.pid:
+    if identity.session != identity.pid and launcher != "nohup":
         raise ValueError("the main process does not lead a session of its own")
     return Launched(identity, int(at), int(supervisor), launcher, to_text(frame.payload))

@@ -59,7 +59,7 @@ def entry_words(size: int) -> tuple[str, ...]:
     """
     reader = (
         f"S=$(dd bs={size} count=1 iflag=fullblock 2>/dev/null||dd bs=1 count={size} 2>/dev/null);"
-        "export S;B=bash;command -v bash >/dev/null||B=sh;exec $B -c \"$E\" launchpad"
+        'export S;B=bash;command -v bash >/dev/null||B=sh;exec $B -c "$E" launchpad'
     )
     return ("env", "-i", f"PATH={CONTAINER_PATH}", "LC_ALL=C", 'E=eval "$S"', "sh", "-c", reader)
 
@@ -107,7 +107,7 @@ def launch_call(
     )
     return remote_call(
         prefix,
-        ("common", "members", "facts", "follow", "launch"),
+        ("common", "members", "facts", "follow", "session", "launch"),
         [
             job.id.text,
             state_directory,
@@ -118,8 +118,10 @@ def launch_call(
             str(PROFILE_DEADLINE),
             "yes" if follow else "no",
             key_file_name(job.idempotency_key),
-            script("supervise"),
+            job.launcher.value,
+            script("session", "supervise"),
             script("main"),
+            script("screen"),
         ],
         main_words,
     )

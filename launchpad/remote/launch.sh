@@ -162,29 +162,61 @@ abandon() {
   refuse "$@"
 }
 
-# choose_session: setsid(1), or the call behind it from a language that has it.
+# choose_session: the tool that makes sessions here (see session.sh), and why it is not setsid(1).
 choose_session() {
-  if command -v setsid >/dev/null; then
-    setsid=setsid
-  elif command -v python3 >/dev/null; then
-    setsid='python3 -c __import__("os").setsid();__import__("os").execvp(__import__("sys").argv[1],__import__("sys").argv[1:])'
-  else
-    setsid=
-  fi
-  [ -n "$setsid" ] || abandon no-setsid 125 "$PATH"
+  for tool in setsid python3 perl nohup; do
+    command -v "$tool" >/dev/null || continue
+    case $tool in
+      setsid) ;;
+      nohup) launcher=nohup launcher_reason='no setsid, python3 or perl in the container' ;;
+      *) launcher_reason="no setsid in the container: ${tool}'s was used" ;;
+    esac
+    return 0
+  done
+  abandon no-setsid 125 "$PATH"
 }
 
-# The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW KEY SUPERVISE MAIN
-#   KEY: the idempotency key as a file name, or empty · FOLLOW yes|no
+# lend_terminal: a tmux server of the job's own, so that no older server's environment leaks in.
+# Sets terminal, or launcher_reason where no terminal can be had. It is made before the job, and
+# proven by asking for it: opening /dev/ptmx succeeds even where no PTY can be had.
+lend_terminal() {
+  terminal=
+  command -v tmux >/dev/null || {
+    launcher_reason='no tmux in the container'
+    return
+  }
+  # sockaddr_un(7): a path has 107 bytes at most.
+  [ "${#dir}" -le 100 ] || {
+    launcher_reason='the state directory is too long for a tmux socket'
+    return
+  }
+  problem=$(env -i "PATH=$PATH" TERM=xterm LANG=C.UTF-8 "LAUNCHPAD_SCREEN=$screen" \
+    tmux -S "$dir/tmux" -f /dev/null new-session -d -s job -x 200 -y 50 \
+    sh -c 'eval "$LAUNCHPAD_SCREEN"' launchpad "$dir" 2>&1 </dev/null) &&
+    terminal=$(env -i "PATH=$PATH" TERM=xterm LANG=C.UTF-8 tmux -S "$dir/tmux" -f /dev/null \
+      display-message -p -t job: '#{pane_tty}' 2>/dev/null </dev/null)
+  [ ! -c "$terminal" ] || {
+    launcher=tmux
+    return
+  }
+  terminal=
+  env -i "PATH=$PATH" tmux -S "$dir/tmux" -f /dev/null kill-server >/dev/null 2>&1 </dev/null
+  launcher_reason="tmux: ${problem:-its session did not stay}"
+}
+
+# The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW KEY LAUNCHER SUPERVISE
+# MAIN SCREEN
+#   KEY: the idempotency key as a file name, or empty · FOLLOW yes|no · LAUNCHER setsid|tmux, as wanted
+#   SUPERVISE, MAIN, SCREEN: the texts of those scripts
 launch() {
   IFS=' ' read -r marker size main_size || exit 1
   words=$(take "$size")
   main_words=$(take "$main_size")
   frame "begin 1"
   eval "set -- $words"
-  [ "$#" = 11 ] || refuse cut-off 125 "$#"
+  [ "$#" = 13 ] || refuse cut-off 125 "$#"
   id=$1 state=$2 spec=$3 wanted_user=$4 log=$5 on_exit=$6 profile_deadline=$7 follow=$8
-  key=$9 supervise=${10} main=${11}
+  key=$9 wanted_launcher=${10} supervise=${11} main=${12} screen=${13}
   close_inherited
   cd / || exit 1
   find_user "$wanted_user"
@@ -192,8 +224,9 @@ launch() {
   case $log in '~/'*) log=$home/${log#'~/'} ;; esac
   claim_key
   make_directory
-  launcher=setsid launcher_reason=
+  launcher=setsid launcher_reason='' terminal=
   choose_session
+  [ "$wanted_launcher" != tmux ] || lend_terminal
 
   # Opened read-write first, so that neither open waits for the other side; then one end each.
   exec 6<>"$dir/alive" 7<"$dir/alive" 8>"$dir/alive" 6>&-
@@ -201,10 +234,10 @@ launch() {
   # printf is built in, and the words go through a pipe: no argument vector, no file, no
   # environment ever holds them.
   printf '%s' "$main_words" |
-    env -i "PATH=$PATH" LC_ALL=C "LAUNCHPAD_SUPERVISE=$supervise" "LAUNCHPAD_MAIN=$main" \
-      "LAUNCHPAD_ON_EXIT=$on_exit" "LAUNCHPAD_SETSID=$setsid" \
-      setsid setsid sh -c 'eval "$LAUNCHPAD_SUPERVISE"' launchpad \
-      "$dir" "$id" "$uid" "$gid" "$user" "$home" "$shell" "$switch" "$own_log" \
+    detached "$tool" env -i "PATH=$PATH" LC_ALL=C "LAUNCHPAD_SUPERVISE=$supervise" "LAUNCHPAD_MAIN=$main" \
+      "LAUNCHPAD_ON_EXIT=$on_exit" "LAUNCHPAD_SESSION_TOOL=$tool" \
+      sh -c 'eval "$LAUNCHPAD_SUPERVISE"' launchpad \
+      "$dir" "$id" "$uid" "$gid" "$user" "$home" "$shell" "$switch" "$own_log" "$terminal" \
       >/dev/null 2>&1 7<&- 9<&-
   exec 8>&-
   main_words=
@@ -226,8 +259,7 @@ launch() {
   pid=${identity%% *}
   case $report in
     *"${newline}failed "*)
-      # The supervisor removes the directory; only then is it true that nothing is left.
-      cat <&7 >/dev/null
+      await_supervisor
       detail=${report#*"${newline}failed "}
       code=${detail%% *} detail=${detail#* }
       refuse "${detail%% *}" "$code" "${detail#* }"
@@ -246,11 +278,18 @@ launch() {
   fi
 }
 
+# await_supervisor: it removes the directory of a job that did not start; only then is it true that
+# nothing is left. If it was killed first, that is up to us.
+await_supervisor() {
+  cat <&7 >/dev/null
+  [ ! -d "$dir" ] || rm -rf "$dir"
+}
+
 # end_launch REASON: main.sh hangs in the profile, or became something else there. It leads its own
 # session: end that, and let the supervisor clear up before we answer.
 end_launch() {
-  kill -KILL "-$pid" 2>/dev/null
-  cat <&7 >/dev/null
+  kill -KILL "-$pid" "$pid" 2>/dev/null
+  await_supervisor
   refuse "$1" 125 "$profile_deadline"
 }
 

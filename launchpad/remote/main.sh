@@ -1,6 +1,6 @@
 # main.sh: the shell that becomes the job's main process, under the PID that is reported.
 #
-# Arguments, as launch.sh orders them: DIR ID UID GID NAME HOME SHELL SWITCH LOG.
+# Arguments, as launch.sh orders them: DIR ID UID GID NAME HOME SHELL SWITCH LOG TERMINAL.
 # Descriptors: 0 the words of main (see below), 5 the supervisor's FIFO "control", 8 the FIFO "alive".
 # LAUNCHPAD_MAIN is this text; LAUNCHPAD_STAGE is empty at first, "user" once we are the wanted user.
 #
@@ -33,6 +33,7 @@ launchpad_become_user() {
   umask 022
   launchpad_dir=$1 launchpad_id=$2 launchpad_uid=$3 launchpad_gid=$4 launchpad_name=$5
   launchpad_home=$6 launchpad_shell=$7 launchpad_switch=$8 launchpad_log=$9
+  launchpad_terminal=${10}
   # Read-write, so that opening never waits for a reader: whoever launched us may have died.
   exec 3<>"$launchpad_dir/start"
   launchpad_stat=
@@ -62,13 +63,15 @@ launchpad_become_user() {
   # opened by the user, further down.
   { command exec 4>>"${launchpad_log:-/dev/null}"; } 2>/dev/null ||
     launchpad_fail 125 log "$launchpad_log"
+  # The job's stdin. A terminal that is another session's does not become ours by opening it.
+  { command exec 6<"${launchpad_terminal:-/dev/null}"; } 2>/dev/null || exec 6</dev/null
 
   launchpad_bash='sh'
   command -v bash >/dev/null && launchpad_bash=bash
   # shellcheck disable=SC2016 # the text is evaluated by the shell that we become
   set -- env -i "HOME=$launchpad_home" "USER=$launchpad_name" "LOGNAME=$launchpad_name" \
     "SHELL=$launchpad_shell" "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
-    LANG=C.UTF-8 "LAUNCHPAD_JOB_ID=$launchpad_id" "LAUNCHPAD_STAGE=user" \
+    LANG=C.UTF-8 ${launchpad_terminal:+TERM=screen} "LAUNCHPAD_JOB_ID=$launchpad_id" "LAUNCHPAD_STAGE=user" \
     "LAUNCHPAD_MAIN=$LAUNCHPAD_MAIN" "$launchpad_bash" -c 'eval "$LAUNCHPAD_MAIN"' launchpad
   # busybox su execs; its -c takes a line, so the words travel as that line's parameters.
   # shellcheck disable=SC2016
@@ -102,7 +105,7 @@ launchpad_login() {
     else
       launchpad_read_profile "$1/.profile"
     fi
-  } >/dev/null 2>&1 </dev/null 3>&- 4>&- 5>&-
+  } >/dev/null 2>&1 </dev/null 3>&- 4>&- 5>&- 6<&-
   # A profile may have left options, aliases, functions, traps and a strange IFS behind.
   set +efuvx
   \unalias -a
@@ -200,9 +203,9 @@ launchpad_run() {
   [ -z "${BASH_VERSION-}" ] || shopt -s execfail
   trap 'launchpad_fail 126 exec "$launchpad_program"' EXIT
   launchpad_say exec
-  # While a redirection of a group is in force, the shell keeps its own copies of 3, 4 and 5 close-on-exec.
+  # While a redirection of a group is in force, the shell keeps its own copies of 3 to 6 close-on-exec.
   # So they close when, and only when, the kernel has taken the program: that is the proof of exec.
-  { exec "$@"; } </dev/null >&4 2>&1 3>&- 4>&- 5>&-
+  { exec "$@"; } <&6 >&4 2>&1 3>&- 4>&- 5>&- 6<&-
   launchpad_fail 126 exec "$launchpad_program"
 }
 

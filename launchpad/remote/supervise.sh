@@ -1,7 +1,7 @@
-# supervise.sh: the one process that waits for a job and records how it ended.
+# supervise.sh: behind session.sh, the one process that waits for a job and records how it ended.
 #
 # Arguments: DIR ID UID, then whatever main.sh wants. Environment: PATH, the two texts
-# LAUNCHPAD_SUPERVISE and LAUNCHPAD_MAIN, LAUNCHPAD_SETSID (how a session is made here) and
+# LAUNCHPAD_SUPERVISE and LAUNCHPAD_MAIN, LAUNCHPAD_SESSION_TOOL (see session.sh) and
 # LAUNCHPAD_ON_EXIT (a line for the shell, or empty). Descriptors: 0 main.sh's words, 8 the write end of the
 # FIFO "alive", which nobody else holds for long: its end of file is the end of this process.
 #
@@ -53,7 +53,7 @@ supervise() {
   # No redirection may stand on this line: dash makes it in itself, and would write "Killed" there.
   exec 2>&5
   # shellcheck disable=SC2016
-  ${LAUNCHPAD_SETSID:-setsid} sh -c 'eval "$LAUNCHPAD_MAIN"' launchpad "$@"
+  in_session "$LAUNCHPAD_SESSION_TOOL" sh -c 'eval "$LAUNCHPAD_MAIN"' launchpad "$@"
   code=$?
   exec 2>/dev/null
   echo . >&5
