@@ -41,7 +41,8 @@ CREATE TABLE job (
   created_at REAL NOT NULL,
   identity TEXT,
   end TEXT,
-  end_shown INTEGER NOT NULL DEFAULT 0
+  end_shown INTEGER NOT NULL DEFAULT 0,
+  seen TEXT
 );
 CREATE INDEX job_name ON job (name);
 CREATE INDEX job_time ON job (created_at);
@@ -52,7 +53,7 @@ CREATE UNIQUE INDEX job_key ON job (target, idempotency_key) WHERE idempotency_k
 
 _COLUMNS = (
     "id, target, host, node, ctid, state_directory, log, record, created_at, identity, end,"
-    " end_shown"
+    " end_shown, seen"
 )
 _NEWEST_FIRST = "ORDER BY created_at DESC, sequence DESC"
 
@@ -64,7 +65,8 @@ class Entry:
     ``target``: as :func:`launchpad.target.parse_target` reads it without any alias, so that it
     outlives changes of the configuration. ``record``: the job's spec, one line of JSON.
     ``created_at``: seconds since the epoch by this machine's clock. ``end``: the known end as JSON
-    data, None while none is known; ``end_shown``: whether a user has seen it.
+    data, None while none is known; ``end_shown``: whether a user has seen it. ``seen``: how it
+    stood when its container last answered: ``{"state": …, "at": epoch seconds}``.
     """
 
     id: JobId
@@ -79,6 +81,7 @@ class Entry:
     identity: Identity | None = None
     end: dict[str, Any] | None = None
     end_shown: bool = False
+    seen: dict[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -156,6 +159,14 @@ class Index:
         with self._writing() as connection:
             connection.execute(
                 "UPDATE job SET end = ? WHERE id = ? AND end IS NULL", (json.dumps(end), job.text)
+            )
+
+    def note_seen(self, jobs: Iterable[JobId], state: str, at: float) -> None:
+        """Remember how these jobs stood at ``at`` (epoch seconds), for when nobody answers."""
+        text = json.dumps({"state": state, "at": at})
+        with self._writing() as connection:
+            connection.executemany(
+                "UPDATE job SET seen = ? WHERE id = ?", [(text, job.text) for job in jobs]
             )
 
     def mark_shown(self, jobs: Iterable[JobId]) -> None:
@@ -304,8 +315,8 @@ class Index:
 
 _INSERT = (
     "INSERT INTO job (id, name, target, host, node, ctid, state_directory, log, record,"
-    " idempotency_key, created_at, identity, end, end_shown)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " idempotency_key, created_at, identity, end, end_shown, seen)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _FROM_RECORD = object()
 
@@ -352,6 +363,7 @@ def _row(entry: Entry, key: object = _FROM_RECORD) -> tuple[object, ...]:
         _identity_text(entry.identity),
         None if entry.end is None else json.dumps(entry.end),
         int(entry.end_shown),
+        None if entry.seen is None else json.dumps(entry.seen),
     )
 
 
@@ -369,6 +381,7 @@ def _entry(row: Sequence[Any]) -> Entry:
         identity,
         end,
         shown,
+        seen,
     ) = row
     return Entry(
         id=JobId(job),
@@ -383,4 +396,5 @@ def _entry(row: Sequence[Any]) -> Entry:
         identity=None if identity is None else Identity(*json.loads(identity)),
         end=None if end is None else json.loads(end),
         end_shown=bool(shown),
+        seen=None if seen is None else json.loads(seen),
     )
