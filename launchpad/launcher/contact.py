@@ -100,9 +100,6 @@ class Contact:
 
     def explain(self, done: Completed, *, answered: bool = False) -> LaunchpadError:
         """Which layer failed, judging by a reply that never came (``answered``: broke off)."""
-        known = self.link.explain(done.stderr, done.exit_code)
-        if known is not None:
-            return known
         where = str(self.target)
         if answered or self.ctid is None:
             return ShellError(

@@ -6,6 +6,8 @@ from launchpad.errors import (
     ContainerSilent,
     ContainerStopped,
     ContainerUnknown,
+    HostKeyChanged,
+    HostKeyUnknown,
     HostUnreachable,
     LaunchpadError,
     LoginRefused,
@@ -32,6 +34,8 @@ from launchpad.verdict import Place, job_of
 _NEVER_ENTERED = (
     ContainerStopped,
     ContainerUnknown,
+    HostKeyChanged,
+    HostKeyUnknown,
     HostUnreachable,
     LoginRefused,
     PctMissing,
@@ -62,6 +66,8 @@ def await_launch(
     while True:
         try:
             event = channel.receive(max(0.0, ends - time.monotonic()))
+        except _NEVER_ENTERED:
+            raise
         except LaunchpadError as lost:
             raise Doubt(lost) from lost
         match event:

@@ -17,9 +17,10 @@ from launchpad.job import JobId, JobPaths
 from launchpad.launch_reply import Existing, Launched, Refused
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
-from launchpad.launcher.follow import Follow, JobEnded, LogBytes
+from launchpad.launcher.follow import WHOLE, Follow, JobEnded, Notice
 from launchpad.launcher.launching import Doubt, await_launch, look_up, new_job
 from launchpad.launcher.request import Interrupted, RunRequest, RunResult, StartFailed
+from launchpad.logstream import LogBytes
 from launchpad.record import GitState, make_record, same_request
 from launchpad.scripts import launch_call
 from launchpad.state import Job
@@ -96,7 +97,7 @@ def _start(begun: _Start) -> RunResult:
                 if not _follows(request):
                     channel.close()
                     return RunResult(job, (), elapsed)
-                follow = Follow(contact, channel, reader, entry)
+                follow = Follow(desk, entry, contact, channel, reader)
                 return _observe(begun, follow, job, watch, elapsed)
             case _:
                 assert_never(reply)
@@ -158,7 +159,7 @@ def _recover(begun: _Start, error: LaunchpadError) -> RunResult:
     if not _follows(begun.request):
         return RunResult(job, (), elapsed)
     watch = _watch(begun.request)
-    with Follow.resume(begun.desk, entry) as follow:
+    with Follow.open(begun.desk, entry, WHOLE) as follow:
         return _observe(begun, follow, job, watch, elapsed)
 
 
@@ -215,6 +216,8 @@ def _observe(
                 case JobEnded(ended):
                     ready = watch.is_met if isinstance(watch, Readiness) else None
                     return RunResult(replace(ended, ready=ready), first.lines, elapsed)
+                case Notice(text):
+                    begun.desk.say(text)
                 case _:
                     pass
     ready = watch.is_met if isinstance(watch, Readiness) else None
