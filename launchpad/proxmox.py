@@ -38,10 +38,11 @@ def _last_lines(data: bytes, count: int = 3) -> str:
     return "\n".join(lines[-count:])
 
 
-def explain(done: Completed, *, ctid: int, host: str, user: str) -> LaunchpadError:
+def explain(done: Completed, *, ctid: int, host: str, user: str, ssh: str) -> LaunchpadError:
     """Why a call into container ``ctid`` brought no framed reply.
 
-    ``host`` and ``user`` are spelt as the user's ssh would take them, for commands to paste.
+    ``host``: the node's name; ``user``: who we are there; ``ssh``: what to type in front of a
+    command on the node (``ssh root@pve1``), empty on the node itself.
     """
     words = to_text(done.stderr[-16384:]) + to_text(done.stdout[-4096:])
     details = _last_lines(done.stderr) or _last_lines(done.stdout)
@@ -49,13 +50,13 @@ def explain(done: Completed, *, ctid: int, host: str, user: str) -> LaunchpadErr
         return ContainerUnknown(
             f"there is no container {ctid} on {host}",
             details=details,
-            advice=f"ssh {host} pct list",
+            advice=f"{ssh} pct list",
         )
     if re.search(rf"container '{ctid}' not running", words):
         return ContainerStopped(
             f"container {ctid} on {host} is stopped",
             details=details,
-            advice=f"ssh {host} pct start {ctid}",
+            advice=f"{ssh} pct start {ctid}",
         )
     sudo_line = f"{user} ALL=(root) NOPASSWD: {PCT}"
     if "you must have a tty" in words:
@@ -88,13 +89,13 @@ def explain(done: Completed, *, ctid: int, host: str, user: str) -> LaunchpadErr
         return PctMissing(
             f"there is no {PCT} on {host} that {user} could run: is it a Proxmox node?",
             details=details,
-            advice=f"ssh {host} ls -l {PCT}",
+            advice=f"{ssh} ls -l {PCT}",
         )
     if done.silent:
         return ContainerSilent(
             f"container {ctid} on {host} did not answer",
             details=details,
-            advice=f"is it frozen, or {host} overloaded? ssh {host} pct status {ctid}",
+            advice=f"is it frozen, or {host} overloaded? {ssh} pct status {ctid}",
         )
     if done.oversized:
         return ShellError(
@@ -105,12 +106,10 @@ def explain(done: Completed, *, ctid: int, host: str, user: str) -> LaunchpadErr
         return ShellError(
             f"container {ctid} on {host} has no usable shell (sh or env is missing)",
             details=details,
-            advice=f"ssh {host} pct exec {ctid} -- sh -c 'echo ok'",
+            advice=f"{ssh} pct exec {ctid} -- sh -c 'echo ok'",
         )
     if "lxc-attach" in words or "lxc_attach" in words:
-        return ContainerError(
-            f"container {ctid} on {host} cannot be entered", details=details
-        )
+        return ContainerError(f"container {ctid} on {host} cannot be entered", details=details)
     if done.exit_code is None:
         return LineLost(
             f"the line to {host} ended in mid-call, without an exit status",
@@ -120,5 +119,5 @@ def explain(done: Completed, *, ctid: int, host: str, user: str) -> LaunchpadErr
     return PctError(
         f"pct on {host} ended with {done.exit_code} and no reply from container {ctid}",
         details=details,
-        advice=f"ssh {host} pct exec {ctid} -- sh -c 'echo ok'",
+        advice=f"{ssh} pct exec {ctid} -- sh -c 'echo ok'",
     )

@@ -11,7 +11,14 @@ from typing import Self, assert_never
 
 from launchpad import transport
 from launchpad.cluster import READ_CLUSTER, parse_cluster, parse_pct_list
-from launchpad.errors import ContainerUnknown, LaunchpadError, ShellError, UsageError
+from launchpad.errors import (
+    ContainerElsewhere,
+    ContainerUnknown,
+    LaunchpadError,
+    NotAContainer,
+    ShellError,
+    UsageError,
+)
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.proxmox import ANSWER_DEADLINE, PCT, explain, pct_words
 from launchpad.scripts import RemoteCall, remote_call
@@ -107,7 +114,37 @@ class Contact:
                 details=done.stderr[-2000:].decode("utf-8", "replace").strip(),
                 advice="was it killed, or is its disk or memory full?",
             )
-        return explain(done, ctid=self.ctid, host=self.host or "this node", user=self.link.user)
+        error = explain(
+            done,
+            ctid=self.ctid,
+            host=self.node or "this node",
+            user=self.link.user,
+            ssh=f"ssh {self.host}" if self.host else "",
+        )
+        if isinstance(error, ContainerUnknown) and self.link.user == "root":
+            return self._look_elsewhere(error, self.ctid)
+        return error
+
+    def _look_elsewhere(self, error: ContainerUnknown, ctid: int) -> LaunchpadError:
+        """The node does not have the container: does another one, or is it a virtual machine?"""
+        try:
+            done = exchange(self.link.open(READ_CLUSTER), b"", deadline=ANSWER_DEADLINE)
+        except LaunchpadError:
+            return error
+        guest = parse_cluster(done.stdout).guests.get(ctid)
+        if guest is None:
+            return error
+        if not guest.is_container:
+            return NotAContainer(
+                f"{ctid} on {guest.node} is a virtual machine, and launchpad enters containers only",
+                advice="ssh into the machine itself, or use qm guest exec",
+            )
+        return ContainerElsewhere(
+            f"container {ctid} is not on {self.node or 'this node'}: it lives on {guest.node}",
+            node=guest.node,
+            details=error.details,
+            advice=f"{guest.node}:{ctid}, if your ssh knows that name",
+        )
 
 
 def connect(target: Target, options: ConnectOptions) -> Contact:

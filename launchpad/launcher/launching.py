@@ -3,6 +3,7 @@
 import time
 
 from launchpad.errors import (
+    ContainerElsewhere,
     ContainerSilent,
     ContainerStopped,
     ContainerUnknown,
@@ -11,6 +12,7 @@ from launchpad.errors import (
     HostUnreachable,
     LaunchpadError,
     LoginRefused,
+    NotAContainer,
     PctMissing,
     ShellError,
     SudoRefused,
@@ -31,13 +33,15 @@ from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
 from launchpad.verdict import Place, job_of
 
 # The layer below the container refused: its shell never ran, so nothing was started.
-_NEVER_ENTERED = (
+NEVER_ENTERED = (
+    ContainerElsewhere,
     ContainerStopped,
     ContainerUnknown,
     HostKeyChanged,
     HostKeyUnknown,
     HostUnreachable,
     LoginRefused,
+    NotAContainer,
     PctMissing,
     SudoRefused,
 )
@@ -66,7 +70,7 @@ def await_launch(
     while True:
         try:
             event = channel.receive(max(0.0, ends - time.monotonic()))
-        except _NEVER_ENTERED:
+        except NEVER_ENTERED:
             raise
         except LaunchpadError as lost:
             raise Doubt(lost) from lost
@@ -88,7 +92,7 @@ def await_launch(
             case Exited(code):
                 done = Completed(bytes(stdout), bytes(stderr), code)
                 error = contact.explain(done, answered=answered)
-                if not answered and isinstance(error, _NEVER_ENTERED):
+                if not answered and isinstance(error, NEVER_ENTERED):
                     raise error
                 raise Doubt(error)
             case None:

@@ -18,7 +18,7 @@ from launchpad.launch_reply import Existing, Launched, Refused
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.follow import WHOLE, Follow, JobEnded, Notice
-from launchpad.launcher.launching import Doubt, await_launch, look_up, new_job
+from launchpad.launcher.launching import NEVER_ENTERED, Doubt, await_launch, look_up, new_job
 from launchpad.launcher.request import Interrupted, RunRequest, RunResult, StartFailed
 from launchpad.logstream import LogBytes
 from launchpad.record import GitState, make_record, same_request
@@ -80,6 +80,9 @@ def _start(begun: _Start) -> RunResult:
         except Doubt as doubt:
             channel.close()
             return _recover(begun, doubt.error)
+        except NEVER_ENTERED:
+            begun.sent = False
+            raise
         match reply:
             case Refused(error):
                 channel.close()
