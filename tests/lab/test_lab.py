@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from labtool import nodes
+from labtool.settings import from_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -190,10 +192,12 @@ def _processes_in(namespaces: set[str]) -> list[str]:
     return found
 
 
-def test_up_repairs_what_a_killed_up_a_killed_node_and_a_killed_listener_leave(
-    tmp_path: Path,
+def test_up_repairs_what_killed_nodes_listeners_and_ups_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = Lab(tmp_path)
+    monkeypatch.setenv("LAB_HOME", str(tmp_path))
+    node = from_environment().node("pve1")
     try:
         interrupted = own.start("up")
         wait_until(lambda: _holders(own) > 0, "the first node is being started")
@@ -201,9 +205,14 @@ def test_up_repairs_what_a_killed_up_a_killed_node_and_a_killed_listener_leave(
         interrupted.communicate()
         own.do("up")
         assert _holders(own) == 2
+        # as if it had been killed just before it noted the node that it had started
+        (own.home / "nodes/pve1/pid").unlink()
+        own.do("up")
+        assert _holders(own) == 2
         first = own.variables()
         own.do("enter", "pve2", "--", "sh", "-c", 'kill "$(cat /run/sshd.pid)"')
         os.kill(int(first["LAB_PVE1_PID"]), signal.SIGKILL)
+        assert nodes.find(node) is None, "a node that takes a moment to die counts as running"
         own.do("up")
         second = own.variables()
         assert second["LAB_PVE1_PID"] != first["LAB_PVE1_PID"]
@@ -588,6 +597,7 @@ def test_a_migrated_container_is_found_on_its_new_node_with_its_files(lab: Lab) 
         found = lab.pct("exec", ON_PVE2, "--", "ls", "/root/kept")
         assert found.stdout == "/root/kept\n"
         assert lab.ssh("pve2", "pct", "status", ON_PVE2).returncode == 2
+        assert lab.run("enter", "pve2", "--", "lxc-info", "-n", ON_PVE2).returncode == 1
         vmlist = json.loads(lab.ssh("pve2", "cat", "/etc/pve/.vmlist").stdout)
         assert vmlist["ids"][ON_PVE2]["node"] == "pve1"
     finally:

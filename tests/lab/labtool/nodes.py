@@ -59,7 +59,12 @@ def start(node: NodePlace, bases: Bases) -> int:
 
 
 def find(node: NodePlace) -> int | None:
-    """The PID of the node's first process, or None if the node does not run."""
+    """The PID of the node's first process, or None if the node does not run, or is just dying."""
+    pid = _first_process(node)
+    return pid if pid is not None and not _is_dying(pid) else None
+
+
+def _first_process(node: NodePlace) -> int | None:
     try:
         pid, ticks = (node.home / "pid").read_text().split()
     except (FileNotFoundError, ValueError):
@@ -88,7 +93,7 @@ def _is_gone(node: NodePlace) -> bool:
     everything = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit())
     holders = [pid for pid in everything if _holds(pid, node)]
     firsts = [child for holder in holders for child in _children(holder)]
-    pid = find(node)
+    pid = _first_process(node)
     left = {*(firsts or holders), *([pid] if pid else [])}
     for each in left:
         with suppress(ProcessLookupError):
@@ -124,11 +129,26 @@ def _sshd_listens(pid: int) -> bool:
 
 def _start_ticks(pid: int) -> str | None:
     """What tells this process from a later one with its PID; None if it has ended."""
+    fields = _stat(pid)
+    return None if fields[:1] in ([], ["Z"]) else fields[19]
+
+
+def _is_dying(pid: int) -> bool:
+    """Whether it was killed, but waits for the end of all others in its PID namespace."""
+    fields = _stat(pid)
+    if not fields:
+        return True
+    exiting = int(fields[6]) & 0x4  # PF_EXITING of the kernel's flags
+    killed = int(fields[28]) & 1 << (signal.SIGKILL - 1)  # pending signals
+    return bool(exiting or killed)
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state (field 3) on; empty if there is none."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] == "Z" else fields[19]
+        return []
 
 
 def _holds(pid: int, node: NodePlace) -> bool:
