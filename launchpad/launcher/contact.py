@@ -60,6 +60,13 @@ class Contact:
         """Close the connection; never raises."""
         self.link.close()
 
+    def beside(self, target: Target) -> "Contact":
+        """The way into another container of the same host, over the same connection.
+
+        Closing one of the two closes both. Raises as :func:`connect` does.
+        """
+        return _enter(self.link, target)
+
     @property
     def prefix(self) -> tuple[str, ...]:
         """The words in front of what runs in the container: pct exec …, or none for ``local``."""
@@ -150,19 +157,25 @@ class Contact:
 def connect(target: Target, options: ConnectOptions) -> Contact:
     """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
     match target:
-        case ThisMachine():
-            return Contact(target, transport.local(), None, state_directory_for(target))
-        case LocalContainer(container):
+        case ThisMachine() | LocalContainer():
             link = transport.local()
-        case RemoteContainer(host, container):
+        case RemoteContainer(host, _container):
             link = transport.connect(Endpoint(host.name, host.user, host.port), options)
         case _:
             assert_never(target)
     try:
-        ctid = container if isinstance(container, int) else find_by_name(link, container, target)
+        return _enter(link, target)
     except BaseException:
         link.close()
         raise
+
+
+def _enter(link: Transport, target: Target) -> Contact:
+    """The contact with ``target`` over a connection to its host."""
+    if isinstance(target, ThisMachine):
+        return Contact(target, link, None, state_directory_for(target))
+    container = target.container
+    ctid = container if isinstance(container, int) else find_by_name(link, container, target)
     prefix = pct_words(ctid, sudo=link.user != "root")
     return Contact(target, link, ctid, state_directory_for(target), prefix)
 
