@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from labtool import nodes
 from labtool.settings import from_environment
 
