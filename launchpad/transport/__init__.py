@@ -1,5 +1,7 @@
 """The only I/O towards hosts: paramiko, the ssh program, or this machine itself."""
 
+from collections.abc import Callable
+
 from launchpad.sshconfig import Jump, Question, SshConfig, ssh_program
 from launchpad.transport.base import ConnectOptions, Endpoint, Transport
 from launchpad.transport.choice import only_openssh
@@ -15,9 +17,13 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
     :class:`~launchpad.errors.ClientError` (the ssh configuration), and
     :class:`~launchpad.errors.UsageError` (no name of a host).
     """
-    config = resolve(endpoint, options)
+    answer = _ask(endpoint, options)
     if options.choice == "openssh":
-        return _openssh(endpoint, options, config, "asked for")
+        return _openssh(endpoint, options, answer(), "asked for")
+    # While ssh -G is at work.
+    from launchpad.transport import paramiko
+
+    config = answer()
     reason = "nothing in the ssh configuration of the host needs the ssh program"
     if options.choice == "paramiko":
         reason = "asked for"
@@ -27,7 +33,6 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
         why = "a connection is to be shared" if options.share else only_openssh(config)
         if why is not None:
             return _openssh(endpoint, options, config, why)
-    from launchpad.transport import paramiko
 
     def hop(jump: Jump) -> SshConfig:
         return resolve(Endpoint(jump.host, jump.user, jump.port), options)
@@ -35,25 +40,31 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
     return paramiko.connect(config, options, hop, reason)
 
 
+def local() -> Transport:
+    """Commands on this machine itself, without ssh."""
+    from launchpad.transport.local import LocalTransport
+
+    return LocalTransport()
+
+
 def resolve(endpoint: Endpoint, options: ConnectOptions) -> SshConfig:
     """What ssh itself would do for a host.
 
     Raises :class:`~launchpad.errors.ClientError`, :class:`~launchpad.errors.UsageError`.
     """
+    return _ask(endpoint, options)()
+
+
+def _ask(endpoint: Endpoint, options: ConnectOptions) -> Callable[[], SshConfig]:
+    """Start to look the host up in the ssh configuration; what is returned waits for the answer."""
+    host, user, port = endpoint.host, endpoint.user, endpoint.port
     program = ssh_program()
-    if program is None:
-        from launchpad.sshconfig_parser import read
+    if program is not None:
+        question = Question(program, host, user, port, options.ssh_config)
+        return lambda: question.answer(options.timeout)
+    from launchpad import sshconfig_parser
 
-        return read(endpoint.host, endpoint.user, endpoint.port, options.ssh_config, options.warn)
-    question = Question(program, endpoint.host, endpoint.user, endpoint.port, options.ssh_config)
-    return question.answer(options.timeout)
-
-
-def local() -> Transport:
-    """This machine, without ssh."""
-    from launchpad.transport.local import LocalTransport
-
-    return LocalTransport()
+    return lambda: sshconfig_parser.read(host, user, port, options.ssh_config, options.warn)
 
 
 def _openssh(

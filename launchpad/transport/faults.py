@@ -77,8 +77,9 @@ def key_unknown(name: str, key: str, command: str, *, details: str = "") -> Host
     return HostKeyUnknown(
         f"the host key of {name} is not known{shown}",
         details=details,
-        advice=f"{command} true   asks you about it once; compare the fingerprint with the host's own"
-        " (ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there). ssh-keyscan alone proves nothing",
+        advice=f"{command} true   asks you about it once; compare the fingerprint with the host's"
+        " own (there: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub). ssh-keyscan alone proves"
+        " nothing",
     )
 
 
@@ -92,8 +93,8 @@ def key_changed(
     return HostKeyChanged(
         f"the host key of {name} has changed{shown}{other}",
         details=details,
-        advice="somebody may be between you and the host. If it was installed anew, ask its admin for"
-        f" the new fingerprint, then: {removal}",
+        advice="somebody may be between you and the host. If it was installed anew, ask its admin"
+        f" for the new fingerprint, then: {removal}",
     )
 
 
@@ -113,7 +114,9 @@ def login_refused(
     not_offered: Sequence[str] = (),
     advice: str = "",
 ) -> LoginRefused:
-    """``address``: ``user@host:port``; ``offered``: the keys and passwords that were tried;
+    """The server took nothing.
+
+    ``address``: ``user@host:port``; ``offered``: the keys and passwords that were tried;
     ``not_offered``: the others, each with the reason.
     """
     parts = [f"offered: {offered or 'nothing, there is no usable key'}"]

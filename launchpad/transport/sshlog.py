@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import tempfile
 
 # More than this of a log is of no interest (bytes).
 _LIMIT = 256 * 1024
@@ -16,6 +15,8 @@ class SshLog:
         try:
             self._descriptor = os.memfd_create("launchpad-ssh-log")
         except (AttributeError, OSError):
+            import tempfile
+
             self._descriptor, self._file = tempfile.mkstemp(prefix="launchpad-ssh-")
         # ssh closes what it inherits; it opens the log through us.
         self.path = self._file or f"/proc/{os.getpid()}/fd/{self._descriptor}"

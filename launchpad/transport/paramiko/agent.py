@@ -56,7 +56,7 @@ class Agent:
             found.append(AgentIdentity(blob, comment.decode("utf-8", "replace")))
         return found
 
-    def sign(self, blob: bytes, data: bytes, algorithm: str, timeout: float) -> bytes:
+    def sign(self, blob: bytes, data: bytes, algorithm: str, *, timeout: float) -> bytes:
         """A signature in wire form."""
         flags = _RSA_FLAGS.get(algorithm.removesuffix("-cert-v01@openssh.com"), 0)
         request = bytes([_SIGN_REQUEST]) + _put(blob) + _put(data) + struct.pack(">I", flags)

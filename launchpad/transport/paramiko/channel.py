@@ -38,7 +38,7 @@ class Connection:
         return faults.line_lost(self.address, self.goodbye or why)
 
     def next_check(self) -> float:
-        """Seconds until somebody must look at the line again; asks for a sign of life if it is due.
+        """Seconds until the line must be looked at again; asks for a sign of life if it is due.
 
         Raises :class:`~launchpad.errors.LineLost`.
         """
@@ -67,7 +67,7 @@ class Connection:
         self.line.close()
         with contextlib.suppress(Exception):
             self.client.close()
-        # A hand-shake that never came to its end leaves a timer behind, which would hold the process.
+        # A hand-shake that did not come to its end leaves a timer, which would hold the process.
         with contextlib.suppress(Exception):
             self.client.packetizer.complete_handshake()
 

@@ -2,8 +2,9 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from launchpad.sshconfig import SshConfig
@@ -27,145 +28,156 @@ class Identity:
         """The type, as in the wire form."""
         return key_type_of(self.blob) or ""
 
-    @property
-    def needs_touch(self) -> bool:
-        """Whether a signature with it may have to be confirmed on a token."""
-        return self.name.startswith("sk-")
-
     def __str__(self) -> str:
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
         kind = self.name.removeprefix("ssh-").removesuffix("-cert-v01@openssh.com")
         return f"{self.label} ({kind.removesuffix('@openssh.com')} SHA256:{digest})"
 
 
-@dataclass(slots=True)
 class Keyring:
-    """Keys of this machine's user, opened once however many hosts lie on the way."""
+    """Agents and key files of this machine's user, opened once however many hosts lie on the way."""
 
-    options: ConnectOptions
-    _agents: dict[Path, tuple[Agent, list[AgentIdentity]]] = field(default_factory=dict)
-    _signers: dict[Path, tuple[bytes, Signer]] = field(default_factory=dict)
+    def __init__(self, options: ConnectOptions) -> None:
+        self.options = options
+        self._agents: dict[Path, tuple[Agent, list[AgentIdentity]]] = {}
+        self._opened: dict[Path, tuple[bytes, Signer]] = {}
 
     def close(self) -> None:
+        """Close the agents and forget the keys."""
         for agent, _identities in self._agents.values():
             agent.close()
         self._agents.clear()
-        self._signers.clear()
+        self._opened.clear()
 
-    def identities(self, config: SshConfig, skipped: list[str]) -> Iterator[Identity]:
-        """Each key once: configured ones that need no question, the agent's others, encrypted ones.
+    def agent(self, path: Path) -> tuple[Agent, list[AgentIdentity]]:
+        """An agent and what it holds. Raises :class:`AgentFault`."""
+        if path not in self._agents:
+            agent = Agent(path)
+            self._agents[path] = (agent, agent.identities())
+        return self._agents[path]
 
-        ``skipped`` receives what was not offered, and why.
-        """
-        held = self._held(config, skipped)
-        certificates = self._certificates(config)
-        offered: set[bytes] = set()
-        locked: list[KeyFile] = []
+    def is_open(self, file: KeyFile) -> bool:
+        """Whether the file can be used without a passphrase."""
+        return not file.encrypted or file.path in self._opened
 
-        def offer(blob: bytes, label: str, sign: Signer) -> Iterator[Identity]:
-            if blob in offered:
-                return
-            offered.add(blob)
-            for certificate in certificates:
-                if certificate.certifies(blob):
-                    yield Identity(str(certificate.path), certificate.blob, sign)
-            yield Identity(label, blob, sign)
+    def open(self, file: KeyFile, passphrase: str | None) -> tuple[bytes, Signer]:
+        """Public half and signer. Raises :class:`KeyFault`, ``PermissionError``: wrong passphrase."""
+        if file.path not in self._opened:
+            self._opened[file.path] = keys.load(file, passphrase)
+        return self._opened[file.path]
 
-        for path in config.identity_files:
-            try:
-                file = keys.examine(path)
-            except KeyFault as fault:
-                file = None
-                public = keys.public_key(path)
-                if public is None or public not in held:
-                    skipped.append(f"{path} {fault}")
-                    continue
-            else:
-                public = file.blob if file else keys.public_key(path.with_name(f"{path.name}.pub"))
-            if public is not None and public in held:
-                yield from offer(public, f"{path} through the agent", held[public][1])
-            elif file is not None and file.encrypted and path not in self._signers:
-                locked.append(file)
-            elif file is not None:
-                try:
-                    blob, sign = self._open(file, None)
-                except KeyFault as fault:
-                    skipped.append(f"{path} {fault}")
-                else:
-                    yield from offer(blob, str(path), sign)
-            elif config.identities_configured:
-                skipped.append(f"{path} does not exist")
-        if not config.identities_only:
+
+class Offering:
+    """The keys for one host, each once.
+
+    First what the configuration names and can be used without a question, then the agent's other
+    keys, then encrypted files. ``skipped`` collects what was not offered, and why.
+    """
+
+    def __init__(self, keyring: Keyring, config: SshConfig) -> None:
+        self._keyring = keyring
+        self._config = config
+        self._offered: set[bytes] = set()
+        self._locked: list[KeyFile] = []
+        self.skipped: list[str] = []
+
+    def __iter__(self) -> Iterator[Identity]:
+        held = self._held()
+        for path in self._config.identity_files:
+            yield from self._configured(path, held)
+        if not self._config.identities_only:
             # A key that wants to be touched comes last: every signature asks for one.
-            for blob, (comment, sign) in sorted(
-                held.items(), key=lambda item: (key_type_of(item[0]) or "").startswith("sk-")
-            ):
-                yield from offer(blob, f"{comment} of the agent", sign)
-        for file in locked:
-            if file.blob is None or file.blob not in offered:
-                yield from self._unlocked(file, config, skipped, offer)
+            for blob, (comment, sign) in sorted(held.items(), key=_wants_touch):
+                yield from self._offer(blob, f"{comment} of the agent", sign)
+        for file in self._locked:
+            if file.blob is None or file.blob not in self._offered:
+                yield from self._unlocked(file)
 
-    def _unlocked(
-        self,
-        file: KeyFile,
-        config: SshConfig,
-        skipped: list[str],
-        offer: Callable[[bytes, str, Signer], Iterator[Identity]],
-    ) -> Iterator[Identity]:
-        if not self.options.interactive:
-            skipped.append(
+    def _offer(self, blob: bytes, label: str, sign: Signer) -> Iterator[Identity]:
+        """The certificates for a key, then the key itself."""
+        if blob in self._offered:
+            return
+        self._offered.add(blob)
+        for certificate in self._certificates():
+            if certificate.certifies(blob):
+                yield Identity(str(certificate.path), certificate.blob, sign)
+        yield Identity(label, blob, sign)
+
+    def _configured(self, path: Path, held: dict[bytes, tuple[str, Signer]]) -> Iterator[Identity]:
+        file, fault = None, ""
+        try:
+            file = keys.examine(path)
+        except KeyFault as error:
+            fault = str(error)
+        public = file.blob if file else _public_half(path)
+        if public is not None and public in held:
+            yield from self._offer(public, f"{path} through the agent", held[public][1])
+        elif file is None:
+            if fault or self._config.identities_configured:
+                self.skipped.append(f"{path} {fault or 'does not exist'}")
+        elif self._keyring.is_open(file):
+            yield from self._opened(file, None)
+        else:
+            self._locked.append(file)
+
+    def _opened(self, file: KeyFile, passphrase: str | None) -> Iterator[Identity]:
+        try:
+            blob, sign = self._keyring.open(file, passphrase)
+        except KeyFault as fault:
+            self.skipped.append(f"{file.path} {fault}")
+        else:
+            yield from self._offer(blob, str(file.path), sign)
+
+    def _unlocked(self, file: KeyFile) -> Iterator[Identity]:
+        if not self._keyring.options.interactive:
+            self.skipped.append(
                 f"{file.path} is encrypted, and there is no terminal to ask for its passphrase"
             )
             return
-        for _attempt in range(config.password_prompts):
+        for _attempt in range(self._config.password_prompts):
             phrase = terminal.ask(f"Enter passphrase for key '{file.path}': ", echo=False)
             if not phrase:
                 break
             try:
-                blob, sign = self._open(file, phrase)
+                self._keyring.open(file, phrase)
             except PermissionError:
                 continue
             except KeyFault as fault:
-                skipped.append(f"{file.path} {fault}")
+                self.skipped.append(f"{file.path} {fault}")
                 return
-            yield from offer(blob, str(file.path), sign)
+            yield from self._opened(file, None)
             return
-        skipped.append(f"{file.path} is encrypted, and the passphrase was not given")
+        self.skipped.append(f"{file.path} is encrypted, and its passphrase was not given")
 
-    def _open(self, file: KeyFile, passphrase: str | None) -> tuple[bytes, Signer]:
-        if file.path not in self._signers:
-            self._signers[file.path] = keys.load(file, passphrase)
-        return self._signers[file.path]
-
-    def _held(self, config: SshConfig, skipped: list[str]) -> dict[bytes, tuple[str, Signer]]:
+    def _held(self) -> dict[bytes, tuple[str, Signer]]:
         """What the agent holds: public half → comment and signer."""
-        path = config.identity_agent
+        path = self._config.identity_agent
         if path is None:
             return {}
         try:
-            if path not in self._agents:
-                agent = Agent(path)
-                self._agents[path] = (agent, agent.identities())
-            agent, identities = self._agents[path]
+            agent, identities = self._keyring.agent(path)
         except AgentFault as fault:
-            skipped.append(f"agent: {fault}")
+            self.skipped.append(f"agent: {fault}")
             return {}
+        timeout = self._keyring.options.timeout
         return {
-            identity.blob: (identity.comment, self._signer(agent, identity))
+            identity.blob: (identity.comment, partial(agent.sign, identity.blob, timeout=timeout))
             for identity in identities
         }
 
-    def _signer(self, agent: Agent, identity: AgentIdentity) -> Signer:
-        def sign(data: bytes, algorithm: str) -> bytes:
-            return agent.sign(identity.blob, data, algorithm, self.options.timeout)
-
-        return sign
-
-    def _certificates(self, config: SshConfig) -> list[Certificate]:
+    def _certificates(self) -> list[Certificate]:
         """CertificateFile, and FILE-cert.pub beside each key, as ssh looks for them."""
-        paths = [
-            *config.certificate_files,
-            *(path.with_name(f"{path.name}-cert.pub") for path in config.identity_files),
-        ]
-        found = (keys.read_certificate(path) for path in dict.fromkeys(paths))
+        config = self._config
+        beside = (path.with_name(f"{path.name}-cert.pub") for path in config.identity_files)
+        paths = dict.fromkeys((*config.certificate_files, *beside))
+        found = (keys.read_certificate(path) for path in paths)
         return [certificate for certificate in found if certificate is not None]
+
+
+def _wants_touch(held: tuple[bytes, tuple[str, Signer]]) -> bool:
+    return (key_type_of(held[0]) or "").startswith("sk-")
+
+
+def _public_half(path: Path) -> bytes | None:
+    """Of a key whose private half is not in a file: the file itself, or ``FILE.pub``."""
+    return keys.public_key(path) or keys.public_key(path.with_name(f"{path.name}.pub"))

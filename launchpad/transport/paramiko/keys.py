@@ -125,7 +125,10 @@ def public_key(path: Path) -> bytes | None:
 
 
 def load(file: KeyFile, passphrase: str | None) -> tuple[bytes, Signer]:
-    """The public half and a signer. Raises :class:`KeyFault`; ``PermissionError``: wrong passphrase."""
+    """The public half and a signer.
+
+    Raises :class:`KeyFault`, and ``PermissionError`` where the passphrase is wrong.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 

@@ -52,7 +52,7 @@ class KnownKey:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """This very key is known for the host."""
+    """The very key is known for the host."""
 
     known_in: str
 
@@ -71,7 +71,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """This key must not be used by anybody."""
+    """The key must not be used by anybody."""
 
     known_in: str
 

@@ -16,6 +16,12 @@ from launchpad.transport.base import SILENCE_LIMIT
 # One read from the kernel (bytes); several packets at once when the line is busy.
 _READ_SIZE = 256 * 1024
 
+# The first so many reads belong to key exchange, login and the start of the command.
+_SMALL_READS = 40
+
+# Linux only.
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
 # How long one wait lasts (seconds). paramiko looks after its own affairs in between.
 _WAIT = 1.0
 
@@ -39,8 +45,8 @@ class Stream(Protocol):
 class Line:
     """A stream whose server has already said its version line.
 
-    ``greeting``: the bytes read so far, from the server's version line on. ``sent``: our own version
-    line, which is already on its way; paramiko's first write is the same one and is dropped.
+    ``greeting``: the bytes read so far, from the server's version line on. ``sent``: our own
+    version line, which is already on its way; paramiko's first write, the same line, is dropped.
     ``on_close``: called once, to end what carries the stream.
     """
 
@@ -58,6 +64,7 @@ class Line:
         self._on_close = on_close
         self._stalled_since: float | None = None
         self.heard = time.monotonic()
+        self._hurry = _SMALL_READS
         self.closed = False
         stream.settimeout(_WAIT)
 
@@ -70,14 +77,27 @@ class Line:
         """Ignored: paramiko would wake up ten times a second."""
 
     def recv(self, nbytes: int) -> bytes:
-        """At most ``nbytes``; empty at the end of the stream. Raises ``TimeoutError`` now and then."""
+        """At most ``nbytes``; empty at the end. Raises ``TimeoutError`` now and then."""
         if self._position >= len(self._pending):
             self._pending = self._stream.recv(_READ_SIZE)
             self._position = 0
+            if self._hurry:
+                self._hurry -= 1
+                self._acknowledge()
             self.heard = time.monotonic()
         start = self._position
         self._position = start + nbytes
         return self._pending[start : self._position]
+
+    def _acknowledge(self) -> None:
+        """Send the TCP acknowledgement at once.
+
+        sshd writes several small packets after the login with Nagle's algorithm on: the second one
+        waits for our acknowledgement of the first, which the kernel would hold back for 40 ms.
+        """
+        if _QUICKACK is not None and isinstance(self._stream, socket.socket):
+            with contextlib.suppress(OSError):
+                self._stream.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def send(self, data: bytes) -> int:
         """How many bytes were taken.

@@ -7,7 +7,6 @@ that for us), and importlib.metadata (to find out its own version).
 
 import contextlib
 import importlib
-import logging
 import sys
 import threading
 import types
@@ -22,9 +21,16 @@ def load() -> types.ModuleType:
     if "paramiko" not in sys.modules:
         with _lock, _without("invoke"), _quick_metadata():
             importlib.import_module("paramiko")
-        logging.getLogger("paramiko").addHandler(logging.NullHandler())
-        logging.getLogger("paramiko").propagate = False
+        _silence()
     return sys.modules["paramiko"]
+
+
+def _silence() -> None:
+    import logging
+
+    logger = logging.getLogger("paramiko")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """Proving who we are: keys and certificates, and, on a terminal only, passwords."""
 
-import queue
 from collections.abc import Sequence
 
 import paramiko
@@ -12,7 +11,7 @@ from launchpad.transport.base import ConnectOptions
 from launchpad.transport.paramiko import terminal
 from launchpad.transport.paramiko.agent import AgentFault
 from launchpad.transport.paramiko.channel import Connection
-from launchpad.transport.paramiko.identities import Identity, Keyring
+from launchpad.transport.paramiko.identities import Identity, Keyring, Offering
 from launchpad.transport.paramiko.reach import InBackground
 
 # Somebody who types a password gets this long (seconds); sshd itself allows 120.
@@ -40,7 +39,7 @@ class _Offer(paramiko.PKey):
     def sign_ssh_data(self, data: bytes, algorithm: str | None = None) -> paramiko.Message:
         """Called on paramiko's own thread, which an exception would end, connection and all.
 
-        A key that cannot sign gives a signature that no server accepts, and the next one has its turn.
+        A key that cannot sign gives a signature that no server accepts; the next one has its turn.
         """
         try:
             return paramiko.Message(self._identity.sign(data, algorithm or self.get_name()))
@@ -63,9 +62,8 @@ class Login:
         self._client = connection.client
         self._config = config
         self._options = options
-        self._keyring = keyring
+        self._offering = Offering(keyring, config)
         self._tried: list[str] = []
-        self._skipped: list[str] = []
         # The methods the server would still take; None until it has said so.
         self._methods: Sequence[str] | None = None
 
@@ -75,7 +73,7 @@ class Login:
         Raises :class:`~launchpad.errors.LoginRefused`.
         """
         self._client.auth_timeout = self._options.timeout
-        for identity in self._keyring.identities(self._config, self._skipped):
+        for identity in self._offering:
             if self._methods is not None and "publickey" not in self._methods:
                 break
             self._tried.append(str(identity))
@@ -97,7 +95,7 @@ class Login:
         except (paramiko.SSHException, EOFError, OSError) as error:
             self._survives(error)
             if key.fault:
-                self._skipped.append(f"{identity.label} could not sign: {key.fault}")
+                self._offering.skipped.append(f"{identity.label} could not sign: {key.fault}")
                 self._tried.remove(str(identity))
             return False
         return self._methods is None
@@ -143,6 +141,8 @@ class Login:
 
     def _interactive(self) -> bool:
         """Paramiko asks on its own thread; the terminal is ours, on this one."""
+        import queue
+
         prompts: queue.Queue[list[str] | None] = queue.Queue()
         answers: queue.Queue[list[str]] = queue.Queue()
         asked = False
@@ -201,7 +201,7 @@ class Login:
         return faults.login_refused(
             self._config.address,
             offered=", ".join(self._tried),
-            not_offered=self._skipped,
+            not_offered=self._offering.skipped,
             accepts=", ".join(methods),
             advice=advice,
         )

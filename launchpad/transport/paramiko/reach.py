@@ -6,11 +6,9 @@ a round trip, and makes other servers (HTTP, say) give themselves away.
 
 import contextlib
 import os
-import random
 import signal
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +82,8 @@ def reach(config: SshConfig, dial: Dial, timeout: float) -> Line:
             connection.discard()
             if last:
                 raise faults.dropped(place(config), words) from drop
-            time.sleep(_BACK_OFF * (1 + random.random()))  # noqa: S311
+            # Not in step with others that were dropped with us.
+            time.sleep(_BACK_OFF * (1 + os.urandom(1)[0] / 255))
         except BaseException:
             connection.discard()
             raise
@@ -192,6 +191,8 @@ def _left(deadline: float) -> float:
 
 def dial_command(config: SshConfig, command: str) -> Connection:
     """A ProxyCommand, run as ssh runs it: by the user's shell, with ``exec``."""
+    import tempfile
+
     ours, theirs = socket.socketpair()
     words = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the connection)
     shell = os.environ.get("SHELL") or "/bin/sh"

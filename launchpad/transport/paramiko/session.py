@@ -181,7 +181,8 @@ def _prepare(connection: Connection, config: SshConfig, known: KnownHosts) -> No
     """What to offer in the key exchange, and where to put what paramiko would log."""
     client = connection.client
     client.local_version = reach.VERSION_LINE
-    logger = logging.Logger("launchpad.paramiko", logging.INFO)
+    # One of its own for each connection, known to nobody else.
+    logger = logging.Logger("launchpad.paramiko", logging.INFO)  # noqa: LOG001
     logger.addHandler(_Goodbye(connection))
     client.logger = logger
     client.packetizer.set_log(logger)

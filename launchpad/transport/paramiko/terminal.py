@@ -3,6 +3,7 @@
 import contextlib
 import termios
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from launchpad.errors import ClientError
@@ -14,7 +15,7 @@ def ask(question: str, *, echo: bool = True) -> str:
     Raises :class:`ClientError` where there is no terminal or it was closed.
     """
     try:
-        with open("/dev/tty", "r+b", buffering=0) as terminal, _echo(terminal, on=echo):
+        with Path("/dev/tty").open("r+b", buffering=0) as terminal, _echo(terminal, on=echo):
             terminal.write(question.encode("utf-8", "replace"))
             line = b""
             while not line.endswith(b"\n"):

@@ -69,7 +69,7 @@ def known_hosts(config: SshConfig, options: ConnectOptions) -> KnownHosts:
 def key_algorithms(config: SshConfig, known: KnownHosts) -> tuple[str, ...]:
     """The host key algorithms to ask for: recorded types first, as ssh orders them.
 
-    Where the most preferred type is recorded, the order stays; see ``order_hostkeyalgs`` of OpenSSH.
+    Where the most preferred type is recorded, the order stays (``order_hostkeyalgs`` of OpenSSH).
     """
     supported = [name for names in _ALGORITHMS.values() for name in names]
     wanted = [name for name in config.host_key_algorithms if name in supported] or supported
