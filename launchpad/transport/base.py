@@ -4,6 +4,8 @@ This is the only door towards hosts. It carries bytes; it knows nothing of jobs,
 frames. Whatever ssh libraries raise is turned into :mod:`launchpad.errors` behind it.
 """
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +13,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol
 
+from launchpad.errors import LineLost
+
 # A line that has been silent this long although keep-alives were sent is lost (seconds).
 SILENCE_LIMIT = 45.0
+
+# Whoever sends is held up only while more than this waits to be taken (bytes).
+SEND_LIMIT = 1024 * 1024
 
 # What `exchange` takes from the far side before it calls the reply unreasonable (bytes).
 REPLY_LIMIT = 16 * 1024 * 1024
@@ -103,8 +110,8 @@ class Channel(Protocol):
     def send(self, data: bytes) -> None:
         """Queue bytes for stdin.
 
-        Blocks only while more than 1 MiB waits to be taken. Bytes that the far side no longer
-        reads are dropped silently (the exit status tells the story). Raises
+        Blocks only while more than :data:`SEND_LIMIT` waits to be taken. Bytes that the far
+        side no longer reads are dropped silently (the exit status tells the story). Raises
         :class:`~launchpad.errors.LineLost` where the connection is known to be gone.
         """
 
@@ -123,11 +130,16 @@ class Channel(Protocol):
         """Tell the far side's pty its new size; nothing where there is no pty."""
 
     def close(self) -> None:
-        """Give up the command's streams at once; never blocks, never raises; may be called twice."""
+        """Give up the command's streams at once; may be called twice; never blocks or raises."""
 
 
 class Transport(Protocol):
-    """A way to run commands on one host. Close it when done; it may be reused before that."""
+    """A way to run commands on one host. Close it when done; it may be reused before that.
+
+    Over the ssh program nothing is connected before :meth:`open`: what :func:`connect` raises for
+    paramiko (an unknown host key, a refused login, …) is raised by ``receive`` there. ssh's own
+    words are never mixed with what the command prints, and an exit code is the command's own.
+    """
 
     @property
     def name(self) -> TransportName:
@@ -166,6 +178,13 @@ class Completed:
     oversized: bool = False
 
 
+def _send_all(channel: Channel, data: bytes) -> None:
+    # A lost line is reported by whoever receives.
+    with contextlib.suppress(LineLost):
+        channel.send(data)
+        channel.close_stdin()
+
+
 def exchange(
     channel: Channel, data: bytes, *, deadline: float, limit: int = REPLY_LIMIT
 ) -> Completed:
@@ -183,8 +202,11 @@ def exchange(
         return Completed(stdout, stderr, code, silent=silent, oversized=oversized)
 
     try:
-        channel.send(data)
-        channel.close_stdin()
+        if len(data) <= SEND_LIMIT:
+            _send_all(channel, data)
+        else:
+            # The far side may fill its output before it has read all of this.
+            threading.Thread(target=_send_all, args=(channel, data), daemon=True).start()
         while True:
             event = channel.receive(max(0.0, ends - time.monotonic()))
             match event:

@@ -5,9 +5,7 @@ from collections import deque
 from typing import Protocol
 
 from launchpad.errors import LaunchpadError
-
-# Whoever sends is held up only while more than this waits to be taken (bytes).
-QUEUE_LIMIT = 1024 * 1024
+from launchpad.transport.base import SEND_LIMIT
 
 
 class SinkGone(Exception):
@@ -60,7 +58,7 @@ class Outbox:
                 self._pump = threading.Thread(target=self._run, name="launchpad-stdin", daemon=True)
                 self._pump.start()
             self._state.notify_all()
-            self._state.wait_for(lambda: self._waiting <= QUEUE_LIMIT or self._gone)
+            self._state.wait_for(lambda: self._waiting <= SEND_LIMIT or self._gone)
             self._check()
 
     def end(self) -> None:

@@ -15,17 +15,22 @@ _AUTHENTICATED = re.compile(r'^Authenticated to .* using "(?P<method>[^"]+)"', r
 
 
 class _Words:
-    """A log, and what the mends in messages need."""
+    """A log, and how to name the host in messages."""
 
-    def __init__(self, text: str, endpoint: Endpoint, config_file: str | None) -> None:
-        lines = [line.strip() for line in text.replace("\r", "\n").splitlines()]
-        self.lines = [line for line in lines if line and not line.startswith("debug")]
-        self.text = "\n".join(self.lines)
-        self.address = str(endpoint)
+    def __init__(self, log: str, endpoint: Endpoint, config_file: str | None) -> None:
+        lines = [line.strip() for line in log.replace("\r", "\n").splitlines()]
+        self.log = "\n".join(line.removeprefix("debug1: ") for line in lines)
+        self.text = "\n".join(line for line in lines if line and not line.startswith("debug"))
+        resolved = re.search(r"^Authenticating to (\S+) as '([^']*)'", self.log, re.MULTILINE)
+        self.address = f"{resolved[2]}@{resolved[1]}" if resolved else str(endpoint)
         port = f" port {endpoint.port}" if endpoint.port else ""
         self.host = f"{endpoint.host}{port}"
         self.name = f"[{endpoint.host}]:{endpoint.port}" if endpoint.port else endpoint.host
         self.command = faults.ssh_command(endpoint.host, endpoint.user, endpoint.port, config_file)
+
+    def find(self, pattern: str) -> re.Match[str] | None:
+        """In all of the log."""
+        return re.search(pattern, self.log, re.MULTILINE)
 
 
 _Reading = Callable[[_Words, re.Match[str]], LaunchpadError]
@@ -33,13 +38,12 @@ _Reading = Callable[[_Words, re.Match[str]], LaunchpadError]
 
 def _key_changed(words: _Words, found: re.Match[str]) -> LaunchpadError:
     del found
-    key = re.search(
-        r"The fingerprint for the (\S+) key sent by .* is\s+(\S+?)\.?$", words.text, re.MULTILINE
-    )
-    known_in = re.search(r"Offending .*key in (\S+:\d+)", words.text)
-    removal = re.search(r"^\s*(ssh-keygen -f .*)$", words.text, re.MULTILINE)
+    key = words.find(r"The fingerprint for the (\S+) key sent by .* is\s+(\S+?)\.?$")
+    known_in = words.find(r"Offending .*key in (\S+:\d+)")
+    removal = words.find(r"^(ssh-keygen -f .*)$")
+    name = words.find(r"^Host key for (\S+) has changed")
     return faults.key_changed(
-        words.name,
+        name[1] if name else words.name,
         f"{key[1]} {key[2]}" if key else "",
         known_in=known_in[1] if known_in else "",
         removal=removal[1] if removal else "",
@@ -47,31 +51,43 @@ def _key_changed(words: _Words, found: re.Match[str]) -> LaunchpadError:
 
 
 def _key_revoked(words: _Words, found: re.Match[str]) -> LaunchpadError:
-    return faults.key_revoked(words.name, f"{found[1]} key", "known_hosts")
+    del found
+    named = words.find(r"^(\S+) host key for (\S+) was revoked")
+    shown = words.find(r"^Server host key: (\S+) (\S+)")
+    return faults.key_revoked(
+        named[2] if named else words.name,
+        f"{shown[1]} {shown[2]}" if shown else "its key",
+        "known_hosts",
+    )
 
 
 def _key_unknown(words: _Words, found: re.Match[str]) -> LaunchpadError:
     del found
-    return faults.key_unknown(words.name, "", words.command, details=words.text)
+    shown = words.find(r"^Server host key: (\S+) (\S+)")
+    return faults.key_unknown(words.name, f"{shown[1]} {shown[2]}" if shown else "", words.command)
 
 
 def _too_many(words: _Words, found: re.Match[str]) -> LaunchpadError:
     del found
-    return faults.too_many_tries(words.address, offered="", details=words.text)
+    return faults.too_many_tries(words.address, offered=_offered(words))
 
 
 def _denied(words: _Words, found: re.Match[str]) -> LaunchpadError:
-    address = found["address"] or words.address
+    missing = re.findall(r"^no such identity: (\S+): ", words.text, re.MULTILINE)
+    broken = re.findall(r'^Load key "([^"]+)": (.*)', words.text, re.MULTILINE)
     return faults.login_refused(
-        address,
-        offered=_offered(words.text) or "every key that ssh found",
+        words.address,
+        offered=_offered(words),
         accepts=found["ways"].replace(",", ", "),
-        advice=f"{words.command} -v   shows which keys were tried",
+        not_offered=[f"{file} does not exist" for file in missing]
+        + [f"{file} cannot be used ({why})" for file, why in broken],
+        advice=f"{words.command} -v   shows what was tried",
     )
 
 
-def _offered(text: str) -> str:
-    return ", ".join(re.findall(r"^Offering public key: (\S+ \S+)", text, re.MULTILINE))
+def _offered(words: _Words) -> str:
+    keys = re.findall(r"^Offering public key: (.*? SHA256:\S+)", words.log, re.MULTILINE)
+    return ", ".join(dict.fromkeys(keys))
 
 
 def _unresolved(words: _Words, found: re.Match[str]) -> LaunchpadError:
@@ -127,31 +143,33 @@ def _compiled(*readings: tuple[str, _Reading]) -> list[tuple[re.Pattern[str], _R
 
 # The first that fits is the cause: ssh says the reason before the consequence.
 _BEFORE_LOGIN = _compiled(
+    (r"REVOKED HOST KEY DETECTED", _key_revoked),
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED|has changed and you have requested", _key_changed),
-    (r"^(?:Host key )?(\S+) .*is marked as revoked|REVOKED HOST KEY DETECTED()", _key_revoked),
     (r"^No \S+ host key is known for|^Host key verification failed", _key_unknown),
     (r"Too many authentication failures", _too_many),
-    (r"^(?:(?P<address>\S+): )?Permission denied \((?P<ways>[^)]*)\)", _denied),
+    (r"^(?:\S+: )?Permission denied \((?P<ways>[^)]*)\)", _denied),
     (r"Could not resolve hostname (\S+): (.*)", _unresolved),
     (r"connect to host (\S+) port (\d+): (.*)", _no_connection),
-    (r"stdio forwarding failed|open failed: ([^\n]*)", _jump),
-    (r"^Connection timed out during banner exchange.*|^Connection to \S+ port \d+ timed out", _late),
+    (r"open failed: (.*)|stdio forwarding failed", _jump),
+    (r"^Connection timed out during banner exchange|^Connection to \S+ port \d+ timed out", _late),
     (r"Unable to negotiate with .*?: ([^.]*)", _incompatible),
-    (r"banner line contains invalid|Protocol mismatch|Bad remote protocol version"
-     r"|invalid characters|client sent invalid protocol|^Invalid SSH identification", _not_ssh),
-    (r"(?:kex|ssh)_exchange_identification: .*|^Connection (?:closed|reset) by .*", _dropped),
-    (r"Bad configuration option|bad configuration options|Bad owner or permissions", _configuration),
-)  # fmt: skip
+    (r"banner line contains invalid|Bad remote protocol version|invalid protocol", _not_ssh),
+    (r"(?:kex|ssh)_exchange_identification: |^Connection (?:closed|reset) by ", _dropped),
+    (r"[Bb]ad configuration option|Bad owner or permissions", _configuration),
+)
 
 _AFTER_LOGIN = _compiled(
     (r"^Timeout, server .* not responding.*", _lost),
-    (r"^client_loop: .*|^Read from remote host .*|^(?:packet|ssh)_\w+: Connection .*"
-     r"|^Connection (?:to .*|closed by .*|reset by .*)|^Received disconnect.*"
-     r"|^Disconnected from .*", _lost),
-    (r"^.*session request failed.*|^.*(?:exec|shell|PTY allocation) request failed on channel.*"
-     r"|^.*open failed: .*", _no_channel),
+    (r"^client_loop: .*", _lost),
+    (r"^Read from remote host .*", _lost),
+    (r"^(?:packet|ssh)_\w+: Connection .*", _lost),
+    (r"^Connection (?:to|closed by|reset by) .*", _lost),
+    (r"^Received disconnect.*|^Disconnected from .*", _lost),
+    (r"^.*session request failed.*", _no_channel),
+    (r"^.*(?:exec|shell|PTY allocation) request failed on channel.*", _no_channel),
+    (r"^.*open failed: .*", _no_channel),
     (r"^mux_client\w*: .*", _lost),
-)  # fmt: skip
+)
 
 
 def authenticated_by(words: bytes) -> str | None:

@@ -38,7 +38,7 @@ class Connection:
         return faults.line_lost(self.address, self.goodbye or why)
 
     def next_check(self) -> float:
-        """Seconds until the line must be looked at again; asks for a sign of life if it is due.
+        """Seconds until the line must be looked at again; asks for a sign of life when due.
 
         Raises :class:`~launchpad.errors.LineLost`.
         """
@@ -54,7 +54,7 @@ class Connection:
         return max(0.0, min(due, self.line.heard + SILENCE_LIMIT) - now)
 
     def _ask_for_life(self) -> None:
-        """A request that every server answers (with a refusal, RFC 4254 §4), as ssh itself sends."""
+        """A request that every server answers, with a refusal (RFC 4254 §4); ssh sends the same."""
         message = paramiko.Message()
         message.add_byte(b"\x50")  # SSH_MSG_GLOBAL_REQUEST
         message.add_string("keepalive@openssh.com")

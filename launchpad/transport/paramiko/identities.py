@@ -17,7 +17,7 @@ from launchpad.transport.paramiko.knownhosts import key_type_of
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A key, or a certificate for it, that can be offered. ``blob``: what the server is shown."""
+    """A key, or a certificate for it, that can be offered. ``blob``: what the server sees."""
 
     label: str
     blob: bytes
@@ -35,7 +35,7 @@ class Identity:
 
 
 class Keyring:
-    """Agents and key files of this machine's user, opened once however many hosts lie on the way."""
+    """Agents and key files of this user, opened once however many hosts lie on the way."""
 
     def __init__(self, options: ConnectOptions) -> None:
         self.options = options
@@ -61,7 +61,7 @@ class Keyring:
         return not file.encrypted or file.path in self._opened
 
     def open(self, file: KeyFile, passphrase: str | None) -> tuple[bytes, Signer]:
-        """Public half and signer. Raises :class:`KeyFault`, ``PermissionError``: wrong passphrase."""
+        """Public half and signer. Raises what :func:`keys.load` raises."""
         if file.path not in self._opened:
             self._opened[file.path] = keys.load(file, passphrase)
         return self._opened[file.path]
