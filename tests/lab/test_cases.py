@@ -28,7 +28,7 @@ def test_log_and_exit_code_are_exactly_the_command_s_own(
 ) -> None:
     to = ("--transport", transport)
     job = launchpad.start_job(*to, f"pve1:{ctid}", "--", *case["argv"], code=case["exit_code"])
-    assert launchpad.wait_for_end(job, *to) == case["exit_code"]
+    launchpad.expect_end(job, *to, code=case["exit_code"])
     assert launchpad.log(job, *to) == case["log"].encode()
 
 

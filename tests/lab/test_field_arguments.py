@@ -30,7 +30,7 @@ def test_text_that_looks_like_shell_acts_nowhere(
     lab.sh(ctid, "mkdir -p '/root/a; touch /tmp'")
     to = ("--transport", transport, f"pve1:{ctid}", "--")
     job = launchpad.start_job(*to, "touch", f"/root/{name}")
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     assert lab.sh(ctid, "ls '/root/a; touch /tmp'").split() == [f"pwned-{transport}"]
     lab.sh(ctid, "rm -r '/root/a; touch '")
     for path in (f"/tmp/pwned-{transport}", f"/root/tmp/pwned-{transport}"):
@@ -50,7 +50,7 @@ def test_an_argument_list_of_one_mebibyte_works(
     job = launchpad.start_job(
         *("--transport", transport, f"pve1:{ctid}", "--", "sh", "-c", script, "sh", *arguments)
     )
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     total = sum(map(len, arguments)) + len(arguments) - 1
     assert launchpad.log(job).split() == [b"870", b"100000", b"100000", b"%d" % total]
 
@@ -59,7 +59,7 @@ def test_an_argument_list_of_one_mebibyte_works(
 def test_quotes_that_grow_past_every_limit_of_a_line_arrive(launchpad: Client, ctid: int) -> None:
     script = 'printf %s "$1" | wc -c'
     job = launchpad.start_job(f"pve1:{ctid}", "--", "sh", "-c", script, "_", "'" * 120_000)
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     assert launchpad.log(job).strip() == b"120000"
 
 
@@ -86,7 +86,7 @@ def test_everything_behind_the_first_double_dash_belongs_to_the_job(launchpad: C
     assert "Usage" not in outcome.out
     words = ["--", "-n", "x", "--json", "--", "-f", "--"]
     job = launchpad.start_job("pve1:101", "--", "printf", "%s\\n", *words)
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     assert launchpad.log(job).decode().split("\n")[:-1] == words
 
 

@@ -57,7 +57,7 @@ def test_the_whole_life_of_a_job(lab: Lab, launchpad: Client, target: str) -> No
     )
     again = launchpad.succeed("kill", job)
     assert "ended" in again.err
-    assert launchpad.wait_for_end(job) == 128 + 15
+    launchpad.expect_end(job, code=128 + 15)
 
 
 def test_the_json_of_a_start_and_the_life_after_it(lab: Lab, launchpad: Client) -> None:
@@ -107,7 +107,7 @@ def test_the_end_of_a_job_that_nobody_watched_is_kept(
     assert status["ended_at"] is not None
     numbers = {"SIGKILL": 9, "SIGSEGV": 11, "SIGTERM": 15}
     expected = code if signal is None else 128 + numbers[signal]
-    assert launchpad.wait_for_end(job) == expected
+    launchpad.expect_end(job, code=expected)
 
 
 @pytest.mark.parametrize("signal", ["KILL", "TERM", "SEGV"])
@@ -117,7 +117,7 @@ def test_a_signal_from_outside_is_told_as_such(
 ) -> None:
     job = launchpad.start_job("--confirm", "0", f"pve1:{ctid}", "--", "sleep", "300")
     lab.sh(ctid, 'kill "-$1" "$2"', signal, str(launchpad.status(job)["pid"]))
-    assert launchpad.wait_for_end(job) > 128
+    assert launchpad("wait", job).code > 128
     status = launchpad.status(job)
     assert (status["state"], status["signal"]) == ("killed", f"SIG{signal}")
     assert status["reason"] != "launchpad"
@@ -174,7 +174,7 @@ def test_a_long_log_comes_back_exactly(launchpad: Client, ctid: int, transport: 
     line = "x" * 99
     script = f'yes {line} | head -n "$1"'
     job = launchpad.start_job(f"pve1:{ctid}", "--", "sh", "-c", script, "sh", "500000")
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     for count, expected in (("1000000", 500_000), ("all", 500_000), ("1000", 1000)):
         words = ["tail", "--transport", transport, "-n", count, job]
         data = launchpad.succeed(*words, timeout=120).stdout

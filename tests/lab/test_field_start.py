@@ -77,11 +77,11 @@ def test_the_front_end_s_exit_code_decides_nothing(lab: Lab, launchpad: Client, 
         assert "not found" in missing.err
         assert missing.out == ""
         killed = launchpad.start_job("pve1:101", "--", "bash", "-c", "kill -9 $$", code=137)
-        assert launchpad.wait_for_end(killed) == 137
+        launchpad.expect_end(killed, code=137)
         status = launchpad.status(killed)
         assert (status["state"], status["signal"]) == ("killed", "SIGKILL")
         good = launchpad.start_job("pve1:101", "--", "true")
-        assert launchpad.wait_for_end(good) == 0
+        launchpad.expect_end(good, code=0)
 
 
 @pytest.mark.exclusive
@@ -95,10 +95,10 @@ def test_a_job_has_the_container_s_path_and_nothing_of_the_host_s_environment(
         lab.file_in(DEBIAN, "/usr/local/bin/lptool", tool, "755"),
     ):
         job = launchpad.start_job("pve1:101", "--", "lptool")
-        assert launchpad.wait_for_end(job) == 0
+        launchpad.expect_end(job, code=0)
         assert launchpad.log(job) == b"tool\n"
         job = launchpad.start_job("pve1:101", "--", "env")
-        assert launchpad.wait_for_end(job) == 0
+        launchpad.expect_end(job, code=0)
     lines = launchpad.log(job).decode().splitlines()
     environment = dict(line.partition("=")[::2] for line in lines)
     path = environment["PATH"].split(":")
@@ -128,7 +128,7 @@ def test_home_and_user_are_the_container_s_whatever_pct_does_with_the_environmen
     front_end = CLEARING if clears else '#!/bin/sh\nexec /usr/share/lab/pct "$@"\n'
     with lab.front_end(front_end):
         job = launchpad.start_job(f"{user}@pve1:{ctid}", "--", "sh", "-c", command)
-        assert launchpad.wait_for_end(job) == 0
+        launchpad.expect_end(job, code=0)
     entry = lab.sh(ctid, "head -n 1 /etc/passwd").strip().split(":")
     assert launchpad.log(job).decode().splitlines() == [
         f"{entry[5]} root root",
@@ -161,7 +161,7 @@ def test_a_job_begins_in_the_home_of_the_container_s_user(launchpad: Client, cti
     # The home of ops exists on the host only; attaching would keep it, or fall to /.
     for user in ("root", "ops"):
         job = launchpad.start_job(f"{user}@pve1:{ctid}", "--", "sh", "-c", "pwd; cd ..; pwd -P")
-        assert launchpad.wait_for_end(job) == 0
+        launchpad.expect_end(job, code=0)
         assert launchpad.log(job) == b"/root\n/\n"
 
 
@@ -172,7 +172,7 @@ def test_a_deleted_directory_on_the_host_gives_no_warning(lab: Lab, launchpad: C
         command = ["python3", "-c", "import os; print(os.getcwd())"]
         outcome = launchpad.succeed("run", "pve1:101", "--", *command)
     assert "getcwd" not in outcome.err
-    assert launchpad.wait_for_end(outcome.out.strip()) == 0
+    launchpad.expect_end(outcome.out.strip(), code=0)
     assert launchpad.log(outcome.out.strip()) == b"/root\n"
 
 
@@ -197,7 +197,7 @@ def test_the_directory_asked_for_is_the_one_that_the_job_has(
     lab.sh(ctid, "mkdir -p '/root/a b' /srv/x")
     for cwd, expected in (("/srv/x", "/srv/x"), ("~/a b", "/root/a b"), ("~", "/root")):
         job = launchpad.start_job("-C", cwd, f"pve1:{ctid}", "--", "pwd")
-        assert launchpad.wait_for_end(job) == 0
+        launchpad.expect_end(job, code=0)
         assert launchpad.log(job).decode() == f"{expected}\n"
 
 
@@ -214,7 +214,7 @@ def test_standard_input_is_never_read(launchpad: Client) -> None:
 def test_a_job_s_standard_input_is_empty(launchpad: Client) -> None:
     outcome = launchpad.succeed("run", "pve1:101", "--", "cat", stdin=b"of the client\n")
     job = outcome.out.strip()
-    assert launchpad.wait_for_end(job) == 0
+    launchpad.expect_end(job, code=0)
     assert launchpad.log(job) == b""
 
 
@@ -282,4 +282,4 @@ def test_a_flood_on_the_error_stream_does_not_block_a_start(
     with lab.front_end(f'#!/bin/sh\n{flood}\nexec /usr/share/lab/pct "$@"\n'):
         outcome = launchpad.succeed("run", "--transport", transport, "pve1:101", "--", "true")
         assert outcome.seconds < 20
-        assert launchpad.wait_for_end(outcome.out.strip()) == 0
+        launchpad.expect_end(outcome.out.strip(), code=0)

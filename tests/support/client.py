@@ -186,9 +186,10 @@ class Client:
         assert outcome.code == 0, str(outcome)
         return outcome.stdout
 
-    def wait_for_end(self, job: str, *options: str, timeout: float = 30.0) -> int:
-        """``launchpad wait``: the job's own code."""
-        return self.run("wait", *options, job, timeout=timeout).code
+    def expect_end(self, job: str, *options: str, code: int, timeout: float = 30.0) -> None:
+        """``launchpad wait`` must end with the job's own code, which must be ``code``."""
+        outcome = self.run("wait", *options, job, timeout=timeout)
+        assert outcome.code == code, str(outcome)
 
     def processes_of(self, process: subprocess.Popen[bytes]) -> list[str]:
         """The command lines of what still runs in the session that a call was."""
