@@ -1,0 +1,252 @@
+"""Asking containers about jobs: hosts side by side, each container once, nobody for long."""
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from launchpad.errors import (
+    ContainerElsewhere,
+    ContainerStopped,
+    LaunchpadError,
+    Layer,
+    ShellError,
+)
+from launchpad.frames import Frame
+from launchpad.index import Entry
+from launchpad.job import Identity, JobId
+from launchpad.launcher.contact import Contact, connect
+from launchpad.launcher.desk import Desk
+from launchpad.launcher.ends import starting_if_new
+from launchpad.replies import Facts, parse_facts, parse_spec
+from launchpad.state import Job, Reason, Unreachable
+from launchpad.target import RemoteContainer, Target
+from launchpad.verdict import Place, job_of
+
+# What a host may take to be connected to, and a container to answer (seconds).
+PATIENCE = 5.0
+
+# How much of a log's end may hold its last line (bytes).
+_TAIL = 2048
+
+SCRIPTS = ("common", "members", "facts", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One container, and the jobs that are asked about: those of ``entries``, or all in it."""
+
+    target: Target
+    entries: tuple[Entry, ...]
+    everything: bool = False
+
+    @property
+    def host(self) -> str:
+        """What one connection can serve."""
+        if isinstance(self.target, RemoteContainer):
+            return f"{self.target.host}:{self.target.host.port or ''}"
+        return str(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a container said, or why it did not. ``frames``: the reply itself, where wanted."""
+
+    question: Question
+    jobs: tuple[Job, ...]
+    error: LaunchpadError | None = None
+    frames: tuple[Frame, ...] = ()
+
+
+def job_word(job: JobId, identity: Identity | None) -> str:
+    """A job as remote/facts.sh wants it named; the identity finds it where its record is gone."""
+    if identity is None:
+        return job.text
+    numbers = (identity.pid, identity.ticks, identity.session)
+    return f"{job}={','.join(map(str, numbers))},{identity.boot_id},{identity.boot_ticks}"
+
+
+def question_words(question: Question, state_directory: str, mode: str) -> list[str]:
+    """The words of remote/status.sh."""
+    words = [job_word(entry.id, entry.identity) for entry in question.entries]
+    specs = "yes" if question.everything else "no"
+    return [
+        state_directory,
+        specs,
+        str(_TAIL),
+        mode,
+        *(["*"] if question.everything else []),
+        *words,
+    ]
+
+
+def state_directory_of(contact: Contact, question: Question) -> str:
+    """Where the jobs of a question lie."""
+    if question.everything or not question.entries:
+        return contact.state_directory
+    return question.entries[0].state_directory
+
+
+def jobs_of(desk: Desk, contact: Contact, question: Question, facts: Facts) -> tuple[Job, ...]:
+    """The jobs that the facts tell of. Raises :class:`ShellError` where they tell nothing."""
+    now = facts.now
+    if now is None:
+        raise ShellError(
+            f"the shell in {question.target} did not tell how its jobs are",
+            advice="another version of launchpad at work there?",
+        )
+    entries = {entry.id: entry for entry in question.entries}
+    names = [*entries, *(name for name in facts.jobs if name not in entries)]
+    state_directory = state_directory_of(contact, question)
+    jobs = []
+    for name in names:
+        entry = entries.get(name)
+        found = facts.of(name)
+        if entry is None and not question.everything:
+            continue
+        place = Place(
+            target=entry.target if entry else str(question.target),
+            host=contact.host,
+            node=contact.node,
+            ctid=contact.ctid,
+            state_directory=state_directory,
+        )
+        spec = parse_spec(entry.record) if entry else None
+        log = entry.log if entry else None
+        job = job_of(
+            found, now, place, spec=spec, log=log, identity=entry.identity if entry else None
+        )
+        job = replace(job, gpus=facts.gpus) if job.processes else job
+        jobs.append(starting_if_new(desk, entry, job) if entry else job)
+    return tuple(jobs)
+
+
+def unreachable_job(entry: Entry, error: LaunchpadError) -> Job:
+    """A job that could not be asked about, with what was known of it last."""
+    reason = Reason.CONTAINER_STOPPED if isinstance(error, ContainerStopped) else None
+    known = entry.seen
+    if known is None and entry.identity is not None:
+        known = {"state": "running", "at": entry.created_at}
+    return Job(
+        id=entry.id,
+        target=entry.target,
+        host=entry.host,
+        node=entry.node,
+        ctid=entry.ctid,
+        state=Unreachable(error.layer, error.what, error.advice, reason),
+        spec=parse_spec(entry.record),
+        log=entry.log,
+        started="yes" if entry.identity else "unknown",
+        identity=entry.identity,
+        last_known=known,
+    )
+
+
+Ask = Callable[[Contact, Question], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How containers are asked: ``ask`` does it, ``patience`` is for connecting (seconds).
+
+    ``one_by_one``: the containers of one host are asked one after the other, on one connection.
+    """
+
+    ask: Ask
+    patience: float = PATIENCE
+    one_by_one: bool = True
+
+
+def ask_status(desk: Desk) -> Manner:
+    """The manner of `status`."""
+
+    def ask(contact: Contact, question: Question) -> Answer:
+        words = question_words(question, state_directory_of(contact, question), "once")
+        facts = parse_facts(contact.ask(SCRIPTS, words, deadline=PATIENCE))
+        return Answer(question, jobs_of(desk, contact, question, facts))
+
+    return Manner(ask)
+
+
+def ask_all(
+    desk: Desk,
+    questions: Sequence[Question],
+    manner: Manner,
+    on_answer: Callable[[Answer], None] = lambda _answer: None,
+) -> list[Answer]:
+    """Ask every container, hosts side by side; the answers in the order of the questions.
+
+    ``on_answer`` is called in this thread, as each one comes.
+    """
+    groups: dict[str, list[Question]] = {}
+    for question in questions:
+        key = question.host if manner.one_by_one else str(question.target)
+        groups.setdefault(key, []).append(question)
+    # Several hosts at once could ask for passwords at once.
+    asker = _Asker(desk, manner, interactive=len(groups) == 1)
+    arrived: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    for group in groups.values():
+        threading.Thread(
+            target=asker.ask_host, args=(group, arrived.put), name="ask", daemon=True
+        ).start()
+    answers: dict[int, Answer] = {}
+    while len(answers) < len(questions):
+        answer = arrived.get()
+        answers[id(answer.question)] = answer
+        on_answer(answer)
+    return [answers[id(question)] for question in questions]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    desk: Desk
+    manner: Manner
+    interactive: bool
+
+    def ask_host(self, questions: Sequence[Question], put: Callable[[Answer], None]) -> None:
+        """Ask the containers of one host: one answer for each question, whatever happens."""
+        contact: Contact | None = None
+        dead: LaunchpadError | None = None
+        for question in questions:
+            target = question.target
+            if dead is not None:
+                put(Answer(question, (), dead))
+                continue
+            try:
+                if contact is None:
+                    contact = self._connect(target, interactive=self.interactive)
+                else:
+                    contact = contact.beside(target)
+                put(self.manner.ask(contact, question))
+            except ContainerElsewhere as error:
+                put(self._ask_elsewhere(question, error))
+            except LaunchpadError as error:
+                if error.layer in {Layer.SSH, Layer.LOGIN}:
+                    dead = error
+                put(Answer(question, (), error))
+            except Exception as error:  # noqa: BLE001 # dying in silence would hang the verb
+                fault = ShellError(f"a fault in launchpad itself: {type(error).__name__}: {error}")
+                put(Answer(question, (), fault))
+        if contact is not None:
+            contact.close()
+
+    def _ask_elsewhere(self, question: Question, error: ContainerElsewhere) -> Answer:
+        """The container has moved: ask it where it is now, if that node lets us in."""
+        target = question.target
+        if not isinstance(target, RemoteContainer):
+            return Answer(question, (), error)
+        moved = RemoteContainer(replace(target.host, name=error.node), target.container)
+        try:
+            with self._connect(moved, interactive=False) as contact:
+                answer = self.manner.ask(contact, question)
+        except LaunchpadError:
+            return Answer(question, (), error)
+        note = f"its container has moved from {target.host.name} to {error.node}"
+        jobs = tuple(replace(job, notes=(*job.notes, note)) for job in answer.jobs)
+        return replace(answer, jobs=jobs)
+
+    def _connect(self, target: Target, *, interactive: bool) -> Contact:
+        options = self.desk.options_for(target)
+        timeout = min(options.timeout, self.manner.patience)
+        interactive = interactive and options.interactive
+        return connect(target, replace(options, timeout=timeout, interactive=interactive))
