@@ -133,3 +133,41 @@ def host_line(words: Sequence[str]) -> bytes:
         plain = _SAFE_WORD.fullmatch(data) and not data.startswith(b"=")
         parts.append(data if plain else b"'" + data + b"'")
     return b" ".join(parts)
+
+
+# Bytes that a person's terminal or some login shell would change even inside single quotes.
+_PASTE_HAZARD = re.compile(rb"[\x00-\x1f\x7f\\!]")
+
+
+def pasted_word(word: str) -> str:
+    """One word of shell source to look at and to paste; every shell reads ``word`` back.
+
+    Printable text on one line, whatever ``word`` holds: what is not printable comes from
+    ``$(printf …)`` (POSIX sh). Such source survives being nested with :func:`nested_word`. A word
+    that ends in newlines gets a last ``.`` that the caller has to take off: see :func:`ends_bare`.
+    """
+    data = to_bytes(word)
+    if not _PASTE_HAZARD.search(data) and word.isprintable():
+        return nested_word(word)
+    text = "".join(
+        character
+        if character.isprintable() and character not in "\\!%'" and (at or character != "-")
+        else "".join(f"\\{byte:03o}" for byte in to_bytes(character))
+        for at, character in enumerate(word if ends_bare(word) else f"{word}.")
+    )
+    return f"\"$(printf '{text}')\""
+
+
+def ends_bare(word: str) -> bool:
+    """Whether ``$(…)`` keeps the end of ``word``: it takes newlines off (POSIX XCU 2.6.3)."""
+    return not word.endswith("\n")
+
+
+def nested_word(text: str) -> str:
+    """Printable shell source as one word for another shell around it.
+
+    A quote becomes ``'"'"'``, without a backslash: fish and tcsh read that right at any depth.
+    """
+    if _SAFE_WORD.fullmatch(to_bytes(text)) and not text.startswith("="):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"

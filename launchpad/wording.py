@@ -3,6 +3,7 @@
 import signal
 from typing import assert_never
 
+from launchpad.printable import printable
 from launchpad.state import (
     Exited,
     Job,
@@ -57,25 +58,33 @@ def reason_words(reason: Reason) -> str:
 
 def state_words(state: JobState) -> str:
     """The state as the end of a sentence that begins with the job's id."""
+    return f"{_verb_words(state)}{_because(state)}"
+
+
+def _verb_words(state: JobState) -> str:
     match state:
         case Starting():
             return "is starting"
-        case Running(reason):
-            said = "is running"
-        case Exited(code, reason):
-            said = f"exited with code {code}"
-        case Killed(number, reason):
-            said = f"was killed by {signal_name(number)}"
-        case Lost(reason):
-            said = "is lost"
-        case Unreachable(layer, what, _advice, reason):
-            said = f"is unreachable ({layer}: {what})"
+        case Running():
+            return "is running"
+        case Exited(code):
+            return f"exited with code {code}"
+        case Killed(number):
+            return f"was killed by {signal_name(number)}"
+        case Lost():
+            return "is lost"
+        case Unreachable(layer, what):
+            return f"is unreachable ({layer}: {printable(what)})"
         case _:
             assert_never(state)
-    return f"{said}, {reason_words(reason)}" if reason else said
+
+
+def _because(state: JobState) -> str:
+    reason = None if isinstance(state, Starting) else state.reason
+    return f", {reason_words(reason)}" if reason else ""
 
 
 def end_sentence(job: Job) -> str:
     """``train-k3f9ab exited with code 1 after 41.2 s``."""
     after = f" after {duration_words(job.elapsed_s)}" if job.elapsed_s is not None else ""
-    return f"{job.id} {state_words(job.state)}{after}"
+    return f"{job.id} {_verb_words(job.state)}{after}{_because(job.state)}"

@@ -265,7 +265,8 @@ def write_options(
         rows = [
             row
             for param in command.get_params(ctx)
-            if isinstance(param, ConnectionOption) is wanted
+            if isinstance(param, click.Option)
+            and isinstance(param, ConnectionOption) is wanted
             and (row := param.get_help_record(ctx)) is not None
         ]
         if rows:

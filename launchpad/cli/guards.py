@@ -130,7 +130,8 @@ def _cd(command: Argv, target: str) -> UsageError:
         rest = rest[1:]
     return UsageError(
         "cd is a word of the shell, not a program",
-        advice=f"launchpad run {_word(target)} -C {_word(directory)} -- {_plain(rest) or 'COMMAND'}",
+        advice=f"launchpad run {_word(target)} -C {_word(directory)}"
+        f" -- {_plain(rest) or 'COMMAND'}",
     )
 
 
@@ -145,6 +146,8 @@ def _source(command: Argv, target: str) -> UsageError:
 
 def _blanks(command: Argv, target: str) -> UsageError:
     first = command.words[0]
+    if _ASSIGNMENT.match(first):
+        return _assignment(Argv((*first.split(), *command.words[1:])), target)
     return UsageError(
         f"{first!r} is one word: a program of that name would be looked for",
         advice=(

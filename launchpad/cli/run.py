@@ -59,8 +59,7 @@ TIME is 90, 90s, 5m, 2h or 1d.
     "--confirm",
     type=DURATION,
     default=DEFAULT_CONFIRM,
-    show_default="2s",
-    help="Watch a new job this long; 0 proves its process only.",
+    help="Watch a new job this long (2 s); 0 proves its process only.",
 )
 @click.option("--ready", metavar="REGEX", help="Return when a line of the log matches.")
 @click.option(

@@ -103,7 +103,7 @@ class Screen:
         for line in result_lines(result, self.request):
             say(line)
         if self.session.json:
-            from launchpad.render import job_document
+            from launchpad.document import job_document
 
             lines = [to_text(line) for line in result.first_lines]
             write_json({**job_document(result.job), "first_lines": lines})

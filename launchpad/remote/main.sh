@@ -73,12 +73,13 @@ launchpad_become_user() {
     "SHELL=$launchpad_shell" "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
     LANG=C.UTF-8 ${launchpad_terminal:+TERM=screen} "LAUNCHPAD_JOB_ID=$launchpad_id" "LAUNCHPAD_STAGE=user" \
     "LAUNCHPAD_MAIN=$LAUNCHPAD_MAIN" "$launchpad_bash" -c 'eval "$LAUNCHPAD_MAIN"' launchpad
-  # busybox su execs; its -c takes a line, so the words travel as that line's parameters.
+  # busybox su execs; its -c takes a line, so the words travel as that line's parameters. The options
+  # come first and end with --: where getopt is glibc's it would look for more among the words.
   # shellcheck disable=SC2016
   case $launchpad_switch in
     none) ;;
     setpriv) set -- setpriv "--reuid=$launchpad_uid" "--regid=$launchpad_gid" --init-groups -- "$@" ;;
-    su) set -- busybox su -s /bin/sh "$launchpad_name" -c 'exec "$@"' launchpad "$@" ;;
+    su) set -- busybox su -s /bin/sh -c 'exec "$@"' -- "$launchpad_name" launchpad "$@" ;;
   esac
   # shellcheck disable=SC2093 # what follows is for the case that it cannot be executed
   exec "$@"
