@@ -37,7 +37,6 @@ CREATE TABLE job (
   state_directory BLOB NOT NULL,
   log BLOB NOT NULL,
   record TEXT NOT NULL,
-  idempotency_key TEXT,
   created_at REAL NOT NULL,
   identity TEXT,
   end TEXT,
@@ -48,7 +47,6 @@ CREATE INDEX job_name ON job (name);
 CREATE INDEX job_time ON job (created_at);
 CREATE INDEX job_open ON job (created_at) WHERE end IS NULL;
 CREATE INDEX job_unshown ON job (created_at) WHERE end IS NOT NULL AND end_shown = 0;
-CREATE UNIQUE INDEX job_key ON job (target, idempotency_key) WHERE idempotency_key IS NOT NULL;
 """
 
 _COLUMNS = (
@@ -109,33 +107,22 @@ class Index:
         self.path = path or own_state_directory() / "index.sqlite3"
 
     def add(self, entry: Entry) -> Entry:
-        """Remember a job that is about to be started.
-
-        Gives back ``entry``; or, if another job of the same target has its idempotency key, the
-        entry of that one, and then nothing is added: of several processes with one key exactly
-        one gets its own entry back.
-        """
-        key = _key_of(entry)
+        """Remember a job that is about to be started; gives back ``entry``."""
         with self._writing() as connection:
-            if key is not None and (taken := _by_key(connection, entry.target, key)):
-                return taken
             connection.execute(_INSERT, _row(entry))
-            return entry
+        return entry
 
     def learn(self, entries: Iterable[Entry]) -> None:
         """Remember jobs that were found in a container; what is known already is completed."""
         with self._writing() as connection:
             for entry in entries:
-                key = _key_of(entry)
-                if key is not None and _by_key(connection, entry.target, key):
-                    key = None
                 connection.execute(
                     f"{_INSERT} ON CONFLICT (id) DO UPDATE SET"
                     " host = coalesce(excluded.host, host), node = coalesce(excluded.node, node),"
                     " ctid = coalesce(excluded.ctid, ctid), log = excluded.log,"
                     " identity = coalesce(excluded.identity, identity),"
                     " end = coalesce(end, excluded.end)",
-                    _row(entry, key),
+                    _row(entry),
                 )
 
     def note_started(
@@ -212,11 +199,6 @@ class Index:
             return self._select()
         return self._select("WHERE created_at >= ?", since)
 
-    def by_key(self, target: str, key: str) -> Entry | None:
-        """The job of ``target`` that was given that idempotency key."""
-        with self._reading() as connection:
-            return _by_key(connection, target, key) if connection else None
-
     def names(self) -> list[str]:
         """All ids and names: for completion, and for "did you mean"."""
         with self._reading() as connection:
@@ -291,6 +273,8 @@ class Index:
                 advice=f"is {self.path.parent} yours, and writable? Or set XDG_STATE_HOME",
             ) from error
         except sqlite3.OperationalError as error:
+            if str(error).startswith(("no such", "table ")):
+                raise self._damaged(error) from error
             raise ClientError(
                 f"the index {self.path} cannot be used",
                 details=str(error),
@@ -305,20 +289,22 @@ class Index:
                 "the new job's id is in the index already", details=str(error), advice="try again"
             ) from error
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
-            raise ClientError(
-                f"the index {self.path} is damaged",
-                details=str(error),
-                advice=f"mv {self.path} {self.path}.damaged; no job is lost:"
-                " launchpad status TARGET finds them again",
-            ) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> ClientError:
+        return ClientError(
+            f"the index {self.path} is damaged",
+            details=str(error),
+            advice=f"mv {self.path} {self.path}.damaged; no job is lost:"
+            " launchpad status TARGET finds them again",
+        )
 
 
 _INSERT = (
     "INSERT INTO job (id, name, target, host, node, ctid, state_directory, log, record,"
-    " idempotency_key, created_at, identity, end, end_shown, seen)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " created_at, identity, end, end_shown, seen)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_FROM_RECORD = object()
 
 
 def _blob(text: str | None) -> bytes | None:
@@ -329,17 +315,6 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else to_text(data)
 
 
-def _key_of(entry: Entry) -> str | None:
-    key = entry.spec.get("idempotency_key")
-    return key if isinstance(key, str) else None
-
-
-def _by_key(connection: sqlite3.Connection, target: str, key: str) -> Entry | None:
-    query = f"SELECT {_COLUMNS} FROM job WHERE target = ? AND idempotency_key = ?"  # noqa: S608
-    row = connection.execute(query, (target, key)).fetchone()
-    return _entry(row) if row else None
-
-
 def _identity_text(identity: Identity | None) -> str | None:
     if identity is None:
         return None
@@ -347,7 +322,7 @@ def _identity_text(identity: Identity | None) -> str | None:
     return json.dumps(fields)
 
 
-def _row(entry: Entry, key: object = _FROM_RECORD) -> tuple[object, ...]:
+def _row(entry: Entry) -> tuple[object, ...]:
     return (
         entry.id.text,
         entry.name,
@@ -358,7 +333,6 @@ def _row(entry: Entry, key: object = _FROM_RECORD) -> tuple[object, ...]:
         _blob(entry.state_directory),
         _blob(entry.log),
         entry.record,
-        _key_of(entry) if key is _FROM_RECORD else key,
         entry.created_at,
         _identity_text(entry.identity),
         None if entry.end is None else json.dumps(entry.end),

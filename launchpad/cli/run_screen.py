@@ -1,5 +1,6 @@
 """What ``launchpad run`` shows: the talk on stderr; on stdout the id, the log or the document."""
 
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from launchpad.launcher.request import RunRequest, RunResult, StartFailed
 from launchpad.printable import printable
 from launchpad.state import Job, is_ended
 from launchpad.target import ThisMachine
+from launchpad.terminal import TerminalFilter
 from launchpad.wording import duration_words, end_sentence, state_words
 
 
@@ -70,14 +72,22 @@ class Screen:
     _began: float = field(default_factory=time.monotonic)
     _started: bool = False
     _id_printed: bool = False
+    _filter: TerminalFilter | None = None
 
     def __post_init__(self) -> None:
+        if self.request.mode == "follow" and sys.stdout.isatty():
+            columns = shutil.get_terminal_size().columns
+            colour = self.session.colour(sys.stdout)
+            self._filter = TerminalFilter(columns=columns, colour=colour)
         label = f"starting {self.request.spec.id} on {self.request.target}"
         self.progress = Progress(label, enabled=self.session.colour(sys.stderr))
 
     def say(self, line: str) -> None:
-        """A line for the user, with the waiting line out of its way."""
+        """A line for the user, with the waiting line and an unfinished line of the log left."""
         self.progress.stop()
+        if self._filter is not None:
+            sys.stdout.write(self._filter.break_line())
+            sys.stdout.flush()
         say(line)
 
     def started(self, job: Job) -> None:
@@ -94,14 +104,19 @@ class Screen:
 
     def output(self, data: bytes) -> None:
         """A piece of the log, in mode "follow"."""
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        if self._filter is None:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            sys.stdout.write(self._filter.feed(data) + self._filter.flush())
+            sys.stdout.flush()
 
     def finish(self, result: RunResult) -> None:
         """The end of the verb: what is known now."""
-        self.progress.stop()
+        if self._filter is not None:
+            sys.stdout.write(self._filter.finish())
         for line in result_lines(result, self.request):
-            say(line)
+            self.say(line)
         if self.session.json:
             from launchpad.document import job_document
 
