@@ -34,7 +34,9 @@ _UNFINISHED = re.compile(
     rf"|[\]PX^_][^\x00-\x08\x0a-\x1f\x7f]{{0,{_STRING_LIMIT}}}\x1b?"
     r"|[ -/]{0,4})?"
 )
-_SPECIAL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Whole lines in which nothing but colours has to be looked at: most of most logs.
+_PLAIN = r"[^\x00-\x08\x0a-\x1f\x7f-\x9f]*+"
+_PLAIN_LINES = re.compile(rf"(?:{_PLAIN}(?:\x1b\[[0-9;:]{{0,{_CSI_LIMIT}}}m{_PLAIN})*+\n)++")
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _ESCAPE_PICTURE = "\N{SYMBOL FOR ESCAPE}"
@@ -99,6 +101,13 @@ class TerminalFilter:
         """The text that shows the unfinished line as it is now."""
         return self._draw()
 
+    def break_line(self) -> str:
+        """The text that leaves the line, for a message; the line is shown again after it."""
+        if not self.in_line:
+            return ""
+        self._shown, self._committed = "", False
+        return "\n"
+
     def finish(self) -> str:
         """The text that ends it all: the rest, and colours as they were before."""
         text = self._take(self._decoder.decode(b"", final=True), final=True) + self._draw()
@@ -112,15 +121,11 @@ class TerminalFilter:
         self._held = ""
         out: list[str] = []
         position = 0
-        if not (self._returned or self._back) and not _SPECIAL.search(text):
-            # Most logs, most of the time: whole lines of plain text.
-            position = text.rfind("\n") + 1
-            if position:
-                first = text.find("\n") + 1
-                self._add(text[: first - 1], out)
-                self._end_line(out)
-                out.append(text[first:position])
         while position < len(text):
+            if self._at_start and (lines := _PLAIN_LINES.match(text, position)):
+                position = lines.end()
+                out.append(self._pass(lines[0]))
+                continue
             token = _TOKEN.match(text, position)
             start = position
             if text[start] == "\x1b" and (token is None or token["control"]):
@@ -140,6 +145,23 @@ class TerminalFilter:
             elif token["csi"]:
                 self._sequence(token["csi"], token["parameters"], token["final"], out)
         return "".join(out)
+
+    @property
+    def _at_start(self) -> bool:
+        return not (self._line or self._committed or self._shown or self._returned or self._back)
+
+    def _pass(self, text: str) -> str:
+        if "\x1b" in text:
+            if not self._colour:
+                return _COLOUR.sub("", text)
+            self._note_colour(text)
+        return text
+
+    def _note_colour(self, text: str) -> None:
+        """Remember whether ``text`` leaves the terminal in colours of its own."""
+        last = text.rfind("\x1b[")
+        if last >= 0:
+            self._coloured = not text.startswith(("\x1b[m", "\x1b[0m"), last)
 
     def _control(self, control: str, out: list[str]) -> None:
         match control:
@@ -224,7 +246,7 @@ class TerminalFilter:
     def _draw(self) -> str:
         """The text that brings the line on the screen from what it shows to its state."""
         state = "".join(self._line)
-        self._line = [state]
+        self._line = [state] if state else []
         shown, self._shown = self._shown, state
         added = state
         if state.startswith(shown):
@@ -236,6 +258,5 @@ class TerminalFilter:
             missing = width_of(shown) - width_of(state)
             blank = f"\r{' ' * width_of(shown)}" if missing > 0 else ""
             added = f"{blank}\r{state}"
-        for colour in _COLOUR.findall(added):
-            self._coloured = colour not in {"\x1b[m", "\x1b[0m"}
+        self._note_colour(added)
         return added

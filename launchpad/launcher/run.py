@@ -16,8 +16,9 @@ from launchpad.index import Entry
 from launchpad.job import JobId, JobPaths
 from launchpad.launch_reply import Existing, Launched, Refused
 from launchpad.launcher.contact import Contact, connect
+from launchpad.launcher.conversation import Notice
 from launchpad.launcher.desk import Desk
-from launchpad.launcher.follow import WHOLE, Follow, JobEnded, Notice
+from launchpad.launcher.follow import Follow, JobEnded, OpenLine
 from launchpad.launcher.launching import NEVER_ENTERED, Doubt, await_launch, look_up, new_job
 from launchpad.launcher.request import Interrupted, RunRequest, RunResult, StartFailed
 from launchpad.logstream import LogBytes
@@ -100,7 +101,7 @@ def _start(begun: _Start) -> RunResult:
                 if not _follows(request):
                     channel.close()
                     return RunResult(job, (), elapsed)
-                follow = Follow(desk, entry, contact, channel, reader)
+                follow = Follow(desk, entry, line=OpenLine(contact, channel, reader))
                 return _observe(begun, follow, job, watch, elapsed)
             case _:
                 assert_never(reply)
@@ -162,7 +163,7 @@ def _recover(begun: _Start, error: LaunchpadError) -> RunResult:
     if not _follows(begun.request):
         return RunResult(job, (), elapsed)
     watch = _watch(begun.request)
-    with Follow.open(begun.desk, entry, WHOLE) as follow:
+    with Follow(begun.desk, entry) as follow:
         return _observe(begun, follow, job, watch, elapsed)
 
 

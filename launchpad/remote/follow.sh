@@ -230,6 +230,6 @@ follow() {
     pause
   done
   event end
-  job_facts "$id"
+  job_facts "${word:-$id}"
   finish
 }

@@ -67,7 +67,8 @@ dump() {
   finish
 }
 
-# The words: ID STATE_DIRECTORY FOLLOW WHERE NUMBER [HEX]
+# The words: WORD STATE_DIRECTORY FOLLOW WHERE NUMBER [HEX]
+#   WORD as gather in facts.sh takes it: the job's id, and the identity that is known
 #   FOLLOW yes|no
 #   WHERE last: NUMBER lines from the end · line: from line NUMBER on · byte: from that offset on,
 #   where HEX are the bytes before it as hex_before gives them
@@ -76,7 +77,7 @@ tail_log() {
   words=$(take "$size")
   frame "begin 1"
   eval "set -- $words"
-  id=$1 state=$2
+  word=$1 id=${1%%=*} state=$2
   dir=$state/jobs/$id
   cd / || exit 1
   if [ ! -d "$dir" ]; then
