@@ -1,5 +1,6 @@
 """Where a job runs: the grammar of targets, checked before anything is connected."""
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -126,10 +127,12 @@ def parse_target(text: str, aliases: Mapping[str, str] | None = None) -> Target:
     if not colon:
         if not _ALIAS.fullmatch(text):
             raise _refuse(text, "no container is named")
+        near = difflib.get_close_matches(text, aliases or (), n=1)
+        meant = near[0] if near else f"{text}:CTID"
         raise _refuse(
             text,
             "no container is named, and no alias has that name",
-            f"did you mean {text}:CTID? Known aliases: {', '.join(sorted(aliases or ())) or 'none'}",
+            f"did you mean {meant}? Known aliases: {', '.join(sorted(aliases or ())) or 'none'}",
         )
     if not container:
         raise _refuse(text, "the container is missing")
