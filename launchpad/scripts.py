@@ -22,6 +22,10 @@ CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROFILE_DEADLINE = 10
 
 
+# What ends a job when its time is up.
+TIMER_SCRIPTS = ("common", "members", "facts", "end", "limit")
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
     """One call into a container: the words of the entry line, and what follows on stdin.
@@ -122,6 +126,8 @@ def launch_call(
             script("session", "supervise"),
             script("main"),
             script("screen"),
+            f"{job.time_limit:g}" if job.time_limit else "",
+            script(*TIMER_SCRIPTS) if job.time_limit else "",
         ],
         main_words,
     )

@@ -77,7 +77,7 @@ read_names() {
     name=${name#"$1,"}
     case $name in
       *'*') continue ;;
-      *[!A-Za-z0-9,.-]*) name=${name%%,*},damaged ;;
+      *[!A-Za-z0-9_,.-]*) name=${name%%,*},damaged ;;
     esac
     case $name in end,*) end=$name ;; esac
     names="$names${name%%,*} $name$newline"

@@ -205,18 +205,20 @@ lend_terminal() {
 }
 
 # The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW KEY LAUNCHER SUPERVISE
-# MAIN SCREEN
+# MAIN SCREEN TIME_LIMIT TIMER
 #   KEY: the idempotency key as a file name, or empty · FOLLOW yes|no · LAUNCHER setsid|tmux, as wanted
 #   SUPERVISE, MAIN, SCREEN: the texts of those scripts
+#   TIME_LIMIT: seconds, or empty · TIMER: the text of limit.sh and what it needs, or empty
 launch() {
   IFS=' ' read -r marker size main_size || exit 1
   words=$(take "$size")
   main_words=$(take "$main_size")
   frame "begin 1"
   eval "set -- $words"
-  [ "$#" = 13 ] || refuse cut-off 125 "$#"
+  [ "$#" = 15 ] || refuse cut-off 125 "$#"
   id=$1 state=$2 spec=$3 wanted_user=$4 log=$5 on_exit=$6 profile_deadline=$7 follow=$8
   key=$9 wanted_launcher=${10} supervise=${11} main=${12} screen=${13}
+  time_limit=${14} timer=${15}
   close_inherited
   cd / || exit 1
   find_user "$wanted_user"
@@ -236,6 +238,7 @@ launch() {
   printf '%s' "$main_words" |
     detached "$tool" env -i "PATH=$PATH" LC_ALL=C "LAUNCHPAD_SUPERVISE=$supervise" "LAUNCHPAD_MAIN=$main" \
       "LAUNCHPAD_ON_EXIT=$on_exit" "LAUNCHPAD_SESSION_TOOL=$tool" \
+      "LAUNCHPAD_TIME_LIMIT=$time_limit" "LAUNCHPAD_TIMER=$timer" \
       sh -c 'eval "$LAUNCHPAD_SUPERVISE"' launchpad \
       "$dir" "$id" "$uid" "$gid" "$user" "$home" "$shell" "$switch" "$own_log" "$terminal" \
       >/dev/null 2>&1 7<&- 9<&-

@@ -18,7 +18,9 @@
 # guess. Programs that print file names print it too, so a header with it in it is a real one,
 # whatever the files contain: frames, without a process per file.
 make_noise() {
-  noise='' noise_digits=${marker#*-}
+  noise='' noise_digits=
+  { IFS= read -r noise_digits </proc/sys/kernel/random/uuid; } 2>/dev/null
+  noise_digits=${noise_digits:-${marker#*-}}
   while [ -n "$noise_digits" ]; do
     case $noise_digits in [02468ace]*) noise=$noise/ ;; *) noise=$noise/. ;; esac
     case $noise_digits in [014589cd]*) noise=$noise/ ;; *) noise=$noise/. ;; esac

@@ -1,11 +1,12 @@
 # supervise.sh: behind session.sh, the one process that waits for a job and records how it ended.
 #
-# Arguments: DIR ID UID, then whatever main.sh wants. Environment: PATH, the two texts
-# LAUNCHPAD_SUPERVISE and LAUNCHPAD_MAIN, LAUNCHPAD_SESSION_TOOL (see session.sh) and
-# LAUNCHPAD_ON_EXIT (a line for the shell, or empty). Descriptors: 0 main.sh's words, 8 the write end of the
-# FIFO "alive", which nobody else holds for long: its end of file is the end of this process.
+# Arguments: DIR ID UID GID USER HOME SHELL SWITCH, then whatever else main.sh wants. Environment:
+# PATH, the texts LAUNCHPAD_SUPERVISE and LAUNCHPAD_MAIN, LAUNCHPAD_SESSION_TOOL (see session.sh),
+# LAUNCHPAD_ON_EXIT (a line for the shell, or empty), LAUNCHPAD_TIMER (the text of limit.sh and what
+# it needs, or empty) and LAUNCHPAD_TIME_LIMIT (seconds). Descriptors: 0 main.sh's words, 8 the write
+# end of the FIFO "alive", which nobody else holds for long: its end of file is the end of this process.
 #
-# It costs one small shell that sleeps in wait(2).
+# It costs one small shell that sleeps in wait(2), and with a time limit one more, and its sleep.
 #
 # shellcheck shell=sh disable=SC3067 # -O is in all three shells
 
@@ -32,8 +33,57 @@ record_end() {
     : >"/dev/shm/launchpad-$uid/$id,$1" 2>/dev/null
 }
 
+# start_timer: sleeps, then ends the job as kill does. Told to go, it takes its sleep along.
+start_timer() {
+  timer=
+  [ -n "${LAUNCHPAD_TIMER-}" ] || return 0
+  (
+    trap 'kill "$!" 2>/dev/null; exit 0' TERM
+    sleep "$LAUNCHPAD_TIME_LIMIT" &
+    wait "$!"
+    trap '' TERM
+    set -- "${dir%/jobs/*}" "$id" "$LAUNCHPAD_TIME_LIMIT"
+    eval "$LAUNCHPAD_TIMER"
+  ) </dev/null >/dev/null 2>&1 5>&- 8>&- &
+  timer=$!
+}
+
+# stop_timer: unless it has struck, and is about to end what the main process left behind.
+stop_timer() {
+  [ -n "$timer" ] || return 0
+  for struck in "$dir"/kill,1,time_limit,*; do
+    [ ! -e "$struck" ] || return 0
+  done
+  kill "$timer" 2>/dev/null
+}
+
+# run_on_exit STATE CODE: the user's own line, as the job's user, in an environment built from
+# nothing; 60 seconds at most. LAUNCHPAD_JOB_ID is not in it: it is no part of the job.
+run_on_exit() {
+  [ -n "${LAUNCHPAD_ON_EXIT-}" ] || return 0
+  exit_code=$2 exit_signal=
+  [ "$1" = exited ] || exit_code='' exit_signal=$2
+  on_exit_shell="sh"
+  command -v bash >/dev/null && on_exit_shell=bash
+  # shellcheck disable=SC2154 # supervise has set them
+  set -- env -i "HOME=$home" "USER=$user" "LOGNAME=$user" "SHELL=$shell" "PATH=$PATH" LANG=C.UTF-8 \
+    "LAUNCHPAD_ENDED_JOB=$id" "LAUNCHPAD_STATE=$1" "LAUNCHPAD_CODE=$2" \
+    "LAUNCHPAD_EXIT_CODE=$exit_code" "LAUNCHPAD_SIGNAL=$exit_signal" "LAUNCHPAD_LOG=$dir/log" \
+    "$on_exit_shell" -c "$LAUNCHPAD_ON_EXIT"
+  # shellcheck disable=SC2016
+  case $switch in
+    setpriv) set -- setpriv "--reuid=$uid" "--regid=$gid" --init-groups -- "$@" ;;
+    su) set -- busybox su -s /bin/sh -c 'exec "$@"' -- "$user" launchpad "$@" ;;
+  esac
+  # What it prints is kept, for whoever wonders why it did nothing.
+  said=$dir/on-exit
+  { true >"$said"; } 2>/dev/null || said=/dev/null
+  cd "$home" 2>/dev/null || cd /
+  timeout -s KILL 60 "$@" </dev/null >"$said" 2>&1 5>&- 8>&-
+}
+
 supervise() {
-  dir=$1 id=$2 uid=$3
+  dir=$1 id=$2 uid=$3 gid=$4 user=$5 home=$6 shell=$7 switch=$8
   cd / || exit 1
   # A clean stop of the container sends TERM to everybody. We outlive it long enough to record it.
   stopped=-
@@ -46,6 +96,7 @@ supervise() {
   mkfifo "$dir/control" && exec 5<>"$dir/control" && rm -f "$dir/control" || exit 1
   counters
   oom_before=$oom
+  start_timer
 
   # In the foreground, without "&": an asynchronous list would leave SIGINT and SIGQUIT ignored in
   # the job, in dash and ash for good. As we lead our group, our child does not, so setsid(1) need
@@ -67,6 +118,7 @@ supervise() {
       ?*) signalled=yes ;;
     esac
   done
+  stop_timer
   if [ "$reached" != exec ]; then
     # It never became the program: nothing ran, so nothing stays.
     rm -rf "$dir"
@@ -87,12 +139,7 @@ supervise() {
     code=$((code - 128))
   fi
   record_end "end,1,$state,$code,$now,$ticks_now,$oom_before,$oom,$stopped,."
-  [ -z "${LAUNCHPAD_ON_EXIT-}" ] || {
-    on_exit=$LAUNCHPAD_ON_EXIT
-    unset LAUNCHPAD_MAIN LAUNCHPAD_SUPERVISE LAUNCHPAD_ON_EXIT
-    LAUNCHPAD_ENDED_JOB=$id LAUNCHPAD_STATE=$state LAUNCHPAD_CODE=$code LAUNCHPAD_LOG=$dir/log \
-      timeout 60 sh -c "$on_exit" </dev/null >/dev/null 2>&1 5>&- 8>&-
-  }
+  run_on_exit "$state" "$code"
 }
 
 supervise "$@"
