@@ -4,10 +4,9 @@ One job is followed in the calling thread. Several are followed side by side, a 
 their lines are told one by one in the calling thread, so that nobody else ever prints.
 """
 
-import queue
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, assert_never
 
 from launchpad.errors import LAUNCHPAD_FAILED, ClientError, LaunchpadError
@@ -16,6 +15,7 @@ from launchpad.launcher.conversation import Notice
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.follow import Follow, FollowEvent, JobEnded, LogEnded, Start
 from launchpad.launcher.request import job_exit_code
+from launchpad.launcher.side_by_side import SideBySide, Tell
 from launchpad.logstream import LogBytes
 from launchpad.state import Job, is_ended
 
@@ -26,7 +26,6 @@ SHORT_WAIT = 0.1
 _LINE_LIMIT = 65536
 
 _POLL = 0.25
-_QUEUE = 64
 
 
 class LogView(Protocol):
@@ -151,9 +150,7 @@ class _Several:
         self._view = view
         self.codes = [LAUNCHPAD_FAILED] * len(entries)
         self.running: dict[int, LineCutter] = {}
-        self._told: queue.Queue[_Told] = queue.Queue(_QUEUE)
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._threads: SideBySide[_Told] = SideBySide()
 
     def begin(self, start: Start) -> None:
         """Open them one after the other: each may have to ask for a passphrase."""
@@ -164,13 +161,13 @@ class _Several:
                 self._fail(number, error)
                 continue
             self.running[number] = LineCutter()
-            thread = threading.Thread(target=self._tell, args=(number, follow), daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            self._threads.start(partial(self._listen, number, follow), partial(_fault, number))
 
     def take(self) -> None:
         """Wait for one event of any of them, and show it."""
-        told = self._told.get()
+        told = self._threads.take()
+        if told is None:
+            return
         entry, cutter = self._entries[told.number], self.running[told.number]
         match told.event:
             case LogBytes(data):
@@ -192,13 +189,8 @@ class _Several:
                 assert_never(told.event)
 
     def end(self) -> None:
-        """Let the follows give up their lines; none of them can be stuck in a full queue."""
-        self._stop.set()
-        for thread in self._threads:
-            while thread.is_alive():
-                while not self._told.empty():
-                    self._told.get()
-                thread.join(0.05)
+        """Let the follows give up their lines."""
+        self._threads.end()
 
     def _write(self, entry: Entry, lines: bytes) -> None:
         if lines:
@@ -208,18 +200,20 @@ class _Several:
         self.codes[number] = error.exit_code
         self._view.failed(self._entries[number], error)
 
-    def _tell(self, number: int, follow: Follow) -> None:
+    def _listen(self, number: int, follow: Follow, tell: Tell[_Told]) -> None:
         """The thread of one follow."""
         with follow:
             try:
-                while not self._stop.is_set():
+                while not self._threads.is_over:
                     event = follow.next_event(_POLL)
                     if event is not None:
-                        self._told.put(_Told(number, event))
+                        tell(_Told(number, event))
                         if isinstance(event, JobEnded):
                             return
             except LaunchpadError as error:
-                self._told.put(_Told(number, error))
-            except Exception as error:  # noqa: BLE001 # or the others would wait for it for ever
-                what = f"a fault in launchpad itself: {type(error).__name__}: {error}"
-                self._told.put(_Told(number, ClientError(what)))
+                tell(_Told(number, error))
+
+
+def _fault(number: int, error: Exception) -> _Told:
+    what = f"a fault in launchpad itself: {type(error).__name__}: {error}"
+    return _Told(number, ClientError(what))
