@@ -51,8 +51,8 @@ def wait(
 ) -> int | None:
     """Wait until all jobs have ended; the exit code: the first failure in their order, else 0.
 
-    None once ``timeout`` seconds (None: no limit) have passed before. ``on_event`` is called in this thread, as it happens. Jobs are
-    left alone whatever comes.
+    None once ``timeout`` seconds (None: no limit) have passed before. ``on_event`` is called in
+    this thread, as it happens. Jobs are left alone whatever comes.
     """
     ends = None if timeout is None else time.monotonic() + timeout
     codes: dict[str, int] = {}
@@ -168,7 +168,9 @@ class _Watch:
                     put(Notice(f"launchpad: back at {clock()}, still waiting"))
                 continue
             facts = parse_facts(frames)
-            told = tuple(entry for name, entry in self._left.items() if name in facts.jobs)
+            # Members of other jobs occur in the facts, too.
+            names = {each.words[0] for each in frames if each.name == "job" and each.words}
+            told = tuple(entry for name, entry in self._left.items() if name.text in names)
             question = Question(self._target, told)
             for job in jobs_of(self._desk, self._contact, question, facts):
                 del self._left[job.id]
