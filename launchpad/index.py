@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from launchpad.command import to_bytes, to_text
-from launchpad.errors import ClientError
+from launchpad.errors import ClientError, UsageError
 from launchpad.job import Identity, JobId
 from launchpad.state_directory import own_state_directory
 
@@ -288,7 +288,7 @@ class Index:
             raise ClientError(
                 "the new job's id is in the index already", details=str(error), advice="try again"
             ) from error
-        except (sqlite3.DatabaseError, ValueError, TypeError) as error:
+        except (sqlite3.DatabaseError, UsageError, ValueError, TypeError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> ClientError:
