@@ -170,6 +170,24 @@ signal_group() {
   return 0
 }
 
+# kill_tree N: all of it, whatever it does meanwhile.
+kill_tree() {
+  eval "tree_cgroup=\$cgroup_$1"
+  if [ -n "$tree_cgroup" ] && [ -w "$tree_cgroup/cgroup.kill" ]; then
+    # cgroups(7), version 2: the kernel ends all of it at once, and nothing can fork away.
+    eval "set -- $1 \$living_$1"
+    tree=$1
+    shift
+    for word; do eval "seen_${word%:*}_${word#*:}=9"; done
+    { echo 1 >"$tree_cgroup/cgroup.kill"; } 2>/dev/null
+    searched=
+    look_again "$tree"
+    set -- "$tree"
+  fi
+  stop_all "$1"
+  kill_all "$1"
+}
+
 kill_all() {
   eval "set -- $1 \$living_$1"
   number=$1
@@ -196,6 +214,7 @@ remember_all() {
 begin_end() {
   gather "$2"
   eval "id_$1=\$job ever_$1= living_$1= none_$1=0 term_$1=0 kill_$1=0 main_end_$1= main_$1=-"
+  eval "cgroup_$1=\${job_cgroup-}"
   if [ "$current" = yes ]; then eval "main_$1=\$main_pid:\$main_ticks"; fi
 }
 
@@ -219,8 +238,7 @@ begin_signals() {
     plan='done'
   elif [ "$end_signal" = 9 ]; then
     plan="kill"
-    stop_all "$1"
-    kill_all "$1"
+    kill_tree "$1"
     eval "killed_$1=\$clock"
   elif [ "$plan" = rest ]; then
     signal_rest 15 "$1"
@@ -250,8 +268,7 @@ go_on() {
         plan='done'
       elif [ "$passed" -ge "$grace" ]; then
         look_again "$1"
-        stop_all "$1"
-        kill_all "$1"
+        kill_tree "$1"
         plan="kill"
         eval "killed_$1=\$clock"
       fi
@@ -331,6 +348,8 @@ end_jobs() {
     step=$((step + 1))
     look_again "$step"
     remember_all "$step"
+    eval "job_cgroup=\$cgroup_$step"
+    [ -z "$job_cgroup" ] || rmdir "$job_cgroup" 2>/dev/null
     report "$step"
   done
 }

@@ -121,7 +121,7 @@ gather() {
   fi
   [ -z "$main" ] || lines=$lines$main$newline
   read_names "$job"
-  current=
+  current='' job_cgroup=''
   if [ -n "$main" ] && [ "$main_boot $main_boot_ticks" = "$boot_id $boot_ticks" ]; then
     current=yes
     [ -n "$end" ] || await_end "$job"
@@ -134,6 +134,7 @@ gather() {
     esac
     expect_job "$job" "$main_pid" "$main_ticks" "$main_session" "$end_ticks"
     remember_members "$job"
+    find_cgroup "$job"
   fi
   frame "job $job"
   printf '%s' "$lines$names"
@@ -165,6 +166,19 @@ remember_members() {
     remember_member "$remembered_job" "$1" "$2"
     shift 2
   done
+}
+
+# find_cgroup ID: the one that the supervisor made, if the record names one that can be that.
+find_cgroup() {
+  job_cgroup=
+  { [ -f "$state/jobs/$1/cgroup" ] && read_record "$state/jobs/$1/cgroup"; } || return 0
+  case $record in
+    *..* | *[!A-Za-z0-9._/@:-]*) ;;
+    /sys/fs/cgroup/*/launchpad-"$1" | /sys/fs/cgroup/launchpad-"$1")
+      [ ! -f "$record/cgroup.procs" ] || job_cgroup=$record
+      ;;
+  esac
+  [ -z "$job_cgroup" ] || expect_cgroup "$1" "$job_cgroup"
 }
 
 # print_members: the frame members.

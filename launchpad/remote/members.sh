@@ -6,6 +6,7 @@
 #   - it is in the job's session (survives the end of its parent; lost with setsid)
 #   - LAUNCHPAD_JOB_ID=<id> stands in its environment (survives setsid and double forks; lost where
 #     a program writes its title over its environment, or starts others with an environment of its own)
+#   - it is in the job's cgroup, where one could be made (lost when it is moved on purpose)
 #   - its parent is a member (lost when the parent ends)
 # A command line is never looked at.
 #
@@ -87,10 +88,24 @@ note_mark() {
   eval "mark_$pid=${1#*=}"
 }
 
+# expect_cgroup ID PATH: the job has a cgroup of its own.
+expect_cgroup() {
+  cgroups="${cgroups-} $1:$2"
+}
+
+# read_cgroups: sets group_PID to the job in whose cgroup PID is.
+read_cgroups() {
+  for entry in ${cgroups-}; do
+    { while read -r pid; do
+      eval "group_$pid=${entry%%:*}"
+    done <"${entry#*:}/cgroup.procs"; } 2>/dev/null
+  done
+}
+
 # read_processes: one look at each process. Sets processes (the PIDs) and stat_PID.
 read_processes() {
   for pid in ${processes-}; do
-    unset "stat_$pid" "mark_$pid" "owner_$pid" "why_$pid"
+    unset "stat_$pid" "mark_$pid" "group_$pid" "owner_$pid" "why_$pid"
   done
   processes='' process_count=0
   for pid in /proc/[0-9]*; do
@@ -115,7 +130,7 @@ split_stat() {
 judge() {
   split_stat "$1" || return 0
   owner='' why=''
-  eval "known=\${known_$1-} candidates=\${leader_$session-} mark=\${mark_$1-}"
+  eval "known=\${known_$1-} candidates=\${leader_$session-} mark=\${mark_$1-} grouped=\${group_$1-}"
   for word in $known; do
     [ "${word#*:}" = "$ticks" ] && owner=${word%%:*} why=known
   done
@@ -136,8 +151,9 @@ judge() {
     done
     ticks=$own_ticks
   fi
-  if [ -z "$owner" ] && [ -n "$mark" ] && is_process "$1" "$ticks"; then
-    owner=$mark why=mark
+  # These were read after the process itself: its number could be another one's by then.
+  if [ -z "$owner" ] && [ -n "$grouped$mark" ] && is_process "$1" "$ticks"; then
+    owner=${grouped:-$mark} why=mark
   fi
   [ -z "$owner" ] || eval "owner_$1=\$owner why_$1=\$why"
 }
@@ -147,6 +163,7 @@ judge() {
 find_members() {
   read_processes
   read_marks
+  read_cgroups
   for pid in $processes; do
     judge "$pid"
   done

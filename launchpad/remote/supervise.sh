@@ -33,6 +33,32 @@ record_end() {
     : >"/dev/shm/launchpad-$uid/$id,$1" 2>/dev/null
 }
 
+# make_cgroup: a cgroup of the job's own, below ours, if one can be had: no member can leave it by
+# accident, whatever becomes of its session, its parent and its environment. It limits nothing.
+make_cgroup() {
+  for wanted in '' freezer; do
+    while IFS=: read -r _ controllers path; do
+      [ "$controllers" = "$wanted" ] || continue
+      # A path with blanks fits into no record; one outside of our namespace begins with "/..".
+      case $path in *[!A-Za-z0-9._/@:-]* | *..*) continue ;; esac
+      for mount in "/sys/fs/cgroup/${wanted:-unified}" /sys/fs/cgroup; do
+        cgroup=$mount${path%/}/launchpad-$id
+        { [ -f "${cgroup%/*}/cgroup.procs" ] && mkdir "$cgroup"; } || continue
+        if [ -w "$cgroup/cgroup.procs" ] && printf '1 %s .\n' "$cgroup" >"$dir/cgroup"; then
+          return 0
+        fi
+        rmdir "$cgroup"
+      done
+    done </proc/self/cgroup
+  done 2>/dev/null
+  cgroup=
+}
+
+# remove_cgroup: if nobody is left in it.
+remove_cgroup() {
+  [ -z "$cgroup" ] || { rmdir "$cgroup" && rm -f "$dir/cgroup"; } 2>/dev/null
+}
+
 # start_timer: sleeps, then ends the job as kill does. Told to go, it takes its sleep along.
 start_timer() {
   timer=
@@ -79,6 +105,7 @@ run_on_exit() {
   said=$dir/on-exit
   { true >"$said"; } 2>/dev/null || said=/dev/null
   cd "$home" 2>/dev/null || cd /
+  umask 022
   timeout -s KILL 60 "$@" </dev/null >"$said" 2>&1 5>&- 8>&-
 }
 
@@ -96,6 +123,7 @@ supervise() {
   mkfifo "$dir/control" && exec 5<>"$dir/control" && rm -f "$dir/control" || exit 1
   counters
   oom_before=$oom
+  make_cgroup
   start_timer
 
   # In the foreground, without "&": an asynchronous list would leave SIGINT and SIGQUIT ignored in
@@ -103,8 +131,11 @@ supervise() {
   # not fork and the job's main process is our child.
   # No redirection may stand on this line: dash makes it in itself, and would write "Killed" there.
   exec 2>&5
+  export cgroup
   # shellcheck disable=SC2016
-  in_session "$LAUNCHPAD_SESSION_TOOL" sh -c 'eval "$LAUNCHPAD_MAIN"' launchpad "$@"
+  in_session "$LAUNCHPAD_SESSION_TOOL" sh -c '
+    [ -z "$cgroup" ] || { echo 0 >"$cgroup/cgroup.procs"; } 2>/dev/null
+    eval "$LAUNCHPAD_MAIN"' launchpad "$@"
   code=$?
   exec 2>/dev/null
   echo . >&5
@@ -119,6 +150,7 @@ supervise() {
     esac
   done
   stop_timer
+  remove_cgroup
   if [ "$reached" != exec ]; then
     # It never became the program: nothing ran, so nothing stays.
     rm -rf "$dir"
