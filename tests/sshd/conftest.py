@@ -36,6 +36,7 @@ def start_server(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         host_keys: tuple[str, ...] = ("host_rsa", "host_ecdsa", "host_ed25519"),
         authorized: str | None = None,
         address: str = "127.0.0.1",
+        wrapper: tuple[str, ...] = (),
     ) -> Server:
         directory = tmp_path_factory.mktemp("sshd")
         home = directory / "home"
@@ -56,7 +57,7 @@ def start_server(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Iterat
                     # The start-up files of this machine's root are none of our business.
                     f"SetEnv HOME={home}",
                     "StrictModes no",
-                    "UsePAM no",
+                    *([] if "UsePAM yes" in settings else ["UsePAM no"]),
                     "PermitRootLogin yes",
                     "LogLevel VERBOSE",
                 ]
@@ -65,7 +66,7 @@ def start_server(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         )
         with (directory / "log").open("wb") as log:
             process = subprocess.Popen(
-                [SSHD, "-D", "-e", "-f", str(configuration)],
+                [*wrapper, SSHD, "-D", "-e", "-f", str(configuration)],
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
