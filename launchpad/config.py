@@ -263,6 +263,9 @@ class _Reader:
         return name, text if equals else None
 
     def wrong(self, where: str, what: str, advice: str) -> ClientError:
-        line = self.lines.get(where) or self.lines.get(where.rpartition(".")[0])
+        near = (where, where.rpartition(".")[0])
+        line = next((self.lines[name] for name in near if name in self.lines), None) or next(
+            (number for name, number in self.lines.items() if name.startswith(f"{where}.")), None
+        )
         place = f"{self.path}, line {line}" if line else str(self.path)
         return ClientError(f"{place}: {what}", advice=advice)

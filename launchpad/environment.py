@@ -54,7 +54,9 @@ def from_file(path: Path, caller: Mapping[str, str]) -> Iterator[tuple[str, Secr
             f"--env-file {path}: {error.strerror}", advice="KEY=VALUE lines, dotenv syntax"
         ) from error
     for binding in bindings:
-        place = f"--env-file {path}, line {binding.original.line}"
+        blank = len(binding.original.string) - len(binding.original.string.lstrip())
+        line = binding.original.line + binding.original.string[:blank].count("\n")
+        place = f"--env-file {path}, line {line}"
         if binding.error:
             raise UsageError(
                 f"{place}: cannot be read", advice="write KEY=VALUE, KEY='VALUE', or KEY alone"

@@ -15,7 +15,7 @@ from launchpad.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"  # RFC 4648 base32, in lower case
-_ID = re.compile(rf"(?P<name>{_NAME.pattern})-(?P<tail>[{_ID_ALPHABET}]{{6}})")
+_ID = re.compile(rf"(?P<name>{_NAME.pattern})-(?P<tail>[a-z0-9]{{6}})")
 ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 STATE_DIRECTORY = "/var/lib/launchpad"

@@ -81,7 +81,7 @@ _SHELL_WORDS = frozenset(
 )
 
 # What makes one word a line of shell, if it is where a program's name belongs.
-_SYNTAX = re.compile(r"&&|\|\||[;|<>`\n&]|\$[({A-Za-z_]|^~(?:/|$)")
+_SYNTAX = re.compile(r"&&|\|\||[;|<>`\n&]|\$[({A-Za-z_]|^~(?:/|$)|^[({]")
 
 
 def check_command(command: Argv, target: str) -> None:
