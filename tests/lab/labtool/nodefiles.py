@@ -77,6 +77,7 @@ def prepare(node: NodePlace, bases: Bases) -> None:
 
     _write_accounts(node.lab, upper, bases)
     access.install_on_node(node.lab, node.name, upper)
+    (upper / "etc/ssh/ssh_known_hosts").symlink_to("/etc/pve/priv/known_hosts")
     (upper / "etc/ssh/sshd_config").write_text(_SSHD_CONFIG)
     (upper / "etc/hostname").write_text(f"{node.name}\n")
     lines = [f"{each.address} {each.name}\n" for each in node.lab.nodes]

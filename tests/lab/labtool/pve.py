@@ -6,6 +6,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+from labtool import access
 from labtool.guests import GUESTS, Guest
 from labtool.settings import NODE_NAMES
 
@@ -37,7 +38,30 @@ def write(lab: Settings) -> None:
     (lab.pve / "nodes" / VM_NODE / "qemu-server" / f"{VM_ID}.conf").write_text(
         f"boot: order=scsi0\ncores: 2\nmemory: 2048\nname: {VM_NAME}\nostype: l26\n"
     )
+    _write_known_hosts(lab)
+    _close_to_others(lab)
     write_vmlist(lab)
+
+
+def _write_known_hosts(lab: Settings) -> None:
+    """The nodes' RSA keys: a file for each node (releases from 8.2 on), and one for all (older)."""
+    lines = []
+    for node in lab.nodes:
+        public = access.host_keys(lab, node.name) / "ssh_host_rsa_key.pub"
+        key = " ".join(public.read_text().split()[:2])
+        (lab.pve / "nodes" / node.name / "ssh_known_hosts").write_text(f"{node.name} {key}\n")
+        lines += [f"{node.name} {key}\n", f"{node.address} {key}\n"]
+    (lab.pve / "priv").mkdir()
+    (lab.pve / "priv/known_hosts").write_text("".join(lines))
+
+
+def _close_to_others(lab: Settings) -> None:
+    """As pmxcfs does it: others may list directories, and read no file."""
+    for path in lab.pve.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            path.chmod(0o640)
+    for path in (lab.pve / "priv", lab.pve / "priv/known_hosts"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def write_vmlist(lab: Settings) -> None:
@@ -49,6 +73,7 @@ def write_vmlist(lab: Settings) -> None:
     new = lab.pve / ".vmlist.new"
     rows = ",\n".join(f'"{key}": {json.dumps(ids[key])}' for key in sorted(ids))
     new.write_text(f'{{\n"version": 8,\n"ids": {{\n{rows}}}\n\n}}\n')
+    new.chmod(0o640)
     new.rename(lab.pve / ".vmlist")
 
 

@@ -43,7 +43,7 @@ mount --bind "$lab/pct" run/lab/pct
 mount --bind "$cache" run/lab/cache
 mount -o remount,bind,ro run/lab/cache
 ln -s "/etc/pve/nodes/$name" run/lab/pve/local
-cp "$home/members" run/lab/pve/members
+install -m 640 "$home/members" run/lab/pve/members
 mount --bind "$lab/pve" etc/pve
 mount --bind "$home/log" var/log
 
