@@ -10,7 +10,7 @@ from launchpad.frames import Frame
 from launchpad.job import TICKS_PER_SECOND, JobId, is_job_id
 from launchpad.printable import printable
 from launchpad.state import Exited, Job, Lost, Reason, is_ended
-from launchpad.wording import duration_words, end_sentence, signal_name, state_words
+from launchpad.wording import duration_words, signal_name, state_words
 
 # From here on, a main process that exits by itself after TERM has been doing something (seconds).
 _SAVING = 0.5
@@ -133,7 +133,7 @@ def kill_sentence(ended: Ended, job: Job) -> str:
     if not ended.count:
         if job.state == Lost(Reason.NEVER_STARTED):
             return f"{job.id} was never started on {job.target}: there is nothing to end"
-        return f"{end_sentence(job)} already; nothing of it is left"
+        return f"{job.id} has ended already ({state_words(job.state)}); nothing of it is left"
     kept = f"; exit code {job.state.code} kept" if isinstance(job.state, Exited) else ""
     return (
         f"killed {job.id}: {_processes(ended.count)} ended ({_how(ended, job)})"

@@ -78,6 +78,7 @@ class JobFacts:
 
     id: JobId
     directory: bool = False
+    launching: bool = False
     identity: Identity | None = None
     started_at: int | None = None
     supervisor_pid: int | None = None
@@ -247,6 +248,8 @@ def _read_line(job: JobFacts, line: str) -> None:
     match key:
         case "directory":
             job.directory = True
+        case "launching":
+            job.launching = True
         case "main" | "known":
             _read_main(job, words)
         case "end":

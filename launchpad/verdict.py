@@ -100,8 +100,17 @@ def judge(facts: JobFacts, now: Now) -> JobState:
         damaged = "end" in facts.damaged
         return Lost(Reason.RECORD_DAMAGED if damaged else Reason.CONTAINER_RESTARTED)
     if facts.process is not None:
+        if facts.process.condition == "running" and _is_launching(facts, now):
+            return Starting()
         return _judge_process(facts, facts.process)
     return _judge_traces(facts, now)
+
+
+def _is_launching(facts: JobFacts, now: Now) -> bool:
+    """Its shell reads a profile, or the launch that would have told us of its end was killed."""
+    if not facts.launching or facts.identity is None:
+        return False
+    return now.ticks - facts.identity.ticks < STARTING_LIMIT * TICKS_PER_SECOND
 
 
 def _judge_process(facts: JobFacts, process: Process) -> JobState:

@@ -8,8 +8,13 @@ import click
 from launchpad.cli.common import Session, say, verb, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import Console
+
     from launchpad.launcher.desk import Desk
     from launchpad.launcher.status import Report
+    from launchpad.render import View
 
 _EPILOG = """\b
 Without a word: what runs, what ended within a day, and every end that was not
@@ -55,24 +60,27 @@ def status(
     return report.exit_code
 
 
+def _view(desk: "Desk") -> "View":
+    from launchpad.record import started_by
+    from launchpad.render import View
+
+    return View(desk.now(), desk.name_of, started_by())
+
+
 def show(session: Session, desk: "Desk", report: "Report") -> None:
     """Print the table, then what it has no room for; ends in it are no news from now on."""
     from launchpad.cli.errors import show_error
     from launchpad.launcher.ends import mark_shown
-    from launchpad.record import started_by
-    from launchpad.render import View, plain_lines, remarks
+    from launchpad.render import plain_lines, remarks
 
-    view = View(desk.now(), desk.name_of, started_by())
     if session.colour(sys.stdout):
-        from rich.console import Console
-
-        from launchpad.render import table
-
-        console = Console(highlight=False, markup=False, emoji=False)
+        console = _console()
         if report.jobs:
-            console.print(table(report.jobs, view, console.width))
+            from launchpad.render import table
+
+            console.print(table(report.jobs, _view(desk), console.width))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in plain_lines(report.jobs, view))
+        sys.stdout.writelines(f"{line}\n" for line in plain_lines(report.jobs, _view(desk)))
     sys.stdout.flush()
     if not report.jobs and not report.errors:
         say("launchpad: no jobs; launchpad run TARGET -- COMMAND starts one, --all shows old ones")
@@ -83,5 +91,39 @@ def show(session: Session, desk: "Desk", report: "Report") -> None:
     mark_shown(desk.index, report.jobs)
 
 
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
 def _watch(session: Session, desk: "Desk", words: tuple[str, ...], *, everything: bool) -> int:
-    raise NotImplementedError
+    """Show the table again and again; in a pipe, whenever it says something new."""
+    from launchpad.launcher.watching import watch
+
+    reports = watch(desk, words, everything=everything)
+    if not session.colour(sys.stdout):
+        return _watch_plainly(desk, reports)
+    from rich.live import Live
+
+    from launchpad.render import table
+
+    console = _console()
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        for report in reports:
+            rows = report.jobs[: max(1, console.height - 2)]
+            live.update(table(rows, _view(desk), console.width), refresh=True)
+    return 0
+
+
+def _watch_plainly(desk: "Desk", reports: "Iterator[Report]") -> int:
+    from launchpad.render import plain_lines
+
+    before: list[str] = []
+    for report in reports:
+        lines = list(plain_lines(report.jobs, _view(desk)))
+        if lines != before:
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+            sys.stdout.flush()
+        before = lines
+    return 0

@@ -5,6 +5,7 @@
 #   now EPOCH TICKS BOOT_ID BOOT_TICKS OOM     TICKS: of a process born now; OOM as in end records
 #   job ID        payload, a line each, where it applies:
 #                   directory                 it has one
+#                   launching                 its main process was not seen to be its program yet
 #                   main WORDS…               its main record (main damaged: not readable)
 #                   end NAME, kill NAME       its records that are file names
 #                   process running | zombie STATUS | gone      the main process, STATUS as wait(2)'s
@@ -120,6 +121,8 @@ gather() {
     if use_identity "$@"; then main="known $*"; fi
   fi
   [ -z "$main" ] || lines=$lines$main$newline
+  # The launch takes it away when the job has become its program, or will never.
+  [ ! -e "$state/jobs/$job/start" ] || lines="${lines}launching$newline"
   read_names "$job"
   current='' job_cgroup=''
   if [ -n "$main" ] && [ "$main_boot $main_boot_ticks" = "$boot_id $boot_ticks" ]; then
@@ -185,15 +188,38 @@ find_cgroup() {
 print_members() {
   find_members
   frame members
+  fleeting='' fresh=''
   for pid in $processes; do
-    eval "owner=\${owner_$pid-}"
+    eval "owner=\${owner_$pid-} why=\${why_$pid-}"
     case $owner in '' | -) continue ;; esac
     split_stat "$pid"
     is_living "$pid" "$process_state" || continue
     name=
     { IFS= read -r name <"/proc/$pid/comm"; } 2>/dev/null
     printf '%s\n' "$owner $pid $ticks $process_state $cpu_ticks $pages $name"
+    case $why in known | descent) fleeting="$fleeting $owner:$pid:$ticks" ;; esac
+    [ "$why" != descent ] || fresh="$fresh $owner"
   done
+  [ -z "$fresh" ] || keep_members
+}
+
+# keep_members: nothing but its parent tells that such a process is a member; when that one ends,
+# this record will. Best effort.
+keep_members() {
+  for owner in $fresh; do
+    pairs=
+    for entry in $fleeting; do
+      case $entry in "$owner":*)
+        entry=${entry#*:}
+        pairs="$pairs ${entry%:*} ${entry#*:}"
+        ;;
+      esac
+    done
+    # Others may be asking at the same time.
+    record_file=$state/jobs/$owner/members
+    [ -d "${record_file%/*}" ] && printf '1%s .\n' "$pairs" >"$record_file.$$" &&
+      mv -f "$record_file.$$" "$record_file"
+  done 2>/dev/null
 }
 
 # print_files SPECS TAIL ID...: the frames specs (if yes), sizes, and logs with the last TAIL bytes.

@@ -2,7 +2,8 @@
 #
 # The words: STATE_DIRECTORY SPECS TAIL MODE WORD...
 #   SPECS   yes: with the jobs' specs    TAIL  how many bytes of each log's end
-#   MODE    once, or watch: again for each line on stdin, until its end or 15 s without one
+#   MODE    once, or watch: again for each byte on stdin, until its end or 15 s without one, because
+#           a line that was lost without a reset is invisible to us
 #   WORD    as gather takes it; "*": every job that has a directory
 #
 # shellcheck shell=sh disable=SC2034,SC2086,SC2119,SC2120,SC2154
@@ -10,7 +11,7 @@
 # A command line has a limit, and so has a reply: this many logs and specs are read at once.
 batch=400
 
-# job_words: every job directory, into all_jobs. What is no job id is not ours.
+# find_jobs: every job directory, into all_jobs. What is no job id is not ours.
 find_jobs() {
   all_jobs=
   for place in "$state"/jobs/*; do
@@ -29,8 +30,14 @@ tell() {
   specs_wanted=$1 tail_wanted=$2
   shift 2
   if [ "${1-}" = '*' ]; then
+    shift
     find_jobs
-    set -- $all_jobs
+    # A word tells more than a directory's name.
+    for word; do
+      told=" ${word%%=*} " all_jobs=" $all_jobs "
+      case $all_jobs in *"$told"*) all_jobs="${all_jobs%%"$told"*} ${all_jobs#*"$told"}" ;; esac
+    done
+    set -- "$@" $all_jobs
   fi
   begin_facts
   ids=
@@ -72,6 +79,11 @@ status() {
   check_owner
   tell "$specs" "$tail" "$@"
   frame "done"
+  # Each turn in a shell of its own, which takes along what it found out.
+  while [ "$mode" = watch ] && [ -n "$(timeout 15 dd bs=1 count=1 2>/dev/null)" ]; do
+    (tell "$specs" "$tail" "$@")
+    frame "done"
+  done
 }
 
 status
