@@ -1,0 +1,195 @@
+"""Replies of facts.sh: whatever files, logs and process names hold, each job is seen for itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from launchpad.frames import Frame, parse_frames
+from launchpad.job import EndRecord, Identity, JobId
+from launchpad.replies import (
+    KillRecord,
+    Member,
+    Process,
+    last_line,
+    parse_end,
+    parse_facts,
+    parse_identity,
+    parse_kill,
+    parse_spec,
+)
+
+TRAIN, OTHER = JobId("train-aaaaaa"), JobId("other-bbbbbb")
+NOISE = "/.//././//."
+BOOT = "6c0bff84-8f0b-4c5b-8c1a-f2dc1d69610f"
+
+
+def job_frame(job: JobId, *lines: str) -> Frame:
+    return Frame("job", (job.text,), "".join(f"{line}\n" for line in lines).encode())
+
+
+def logs_frame(*contents: tuple[JobId, bytes]) -> Frame:
+    pieces = [b"==> %b%b/log <==\n%b" % (j.text.encode(), NOISE.encode(), c) for j, c in contents]
+    return Frame("logs", (NOISE,), b"\n".join(pieces))
+
+
+def test_a_reply_as_facts_sh_prints_it() -> None:
+    frames = [
+        Frame("begin", ("1",), b""),
+        Frame("now", ("1700000100", "5000", BOOT, "30", "c2"), b""),
+        job_frame(
+            TRAIN,
+            "directory",
+            f"main 4711 1000 4711 {BOOT} 30 1700000000 4700",
+            "process running",
+            "supervisor living",
+            "kill kill,1,launchpad,15,1700000050,.",
+        ),
+        job_frame(OTHER, "directory", "end end,1,killed,9,1700000090,4000,c1,c2,stopped,."),
+        Frame("members", (), b"train-aaaaaa 4711 1000 S 250 2048 python3 (a b)\n"),
+        Frame("sizes", (NOISE,), f"123 1700000099 train-aaaaaa{NOISE}/log\n".encode()),
+        logs_frame((TRAIN, b"one\ntwo\n"), (OTHER, b"")),
+        Frame("done", (), b""),
+    ]
+    facts = parse_facts(frames)
+    assert facts.now is not None
+    assert facts.now.boot == (BOOT, 30)
+    assert (facts.now.oom, facts.now.oom_own) == (2, True)
+    train, other = facts.of(TRAIN), facts.of(OTHER)
+    assert train.identity == Identity(4711, 1000, 4711, BOOT, 30)
+    assert (train.started_at, train.supervisor_pid) == (1700000000, 4700)
+    assert train.process == Process("running")
+    assert train.supervisor_lives
+    assert train.kill == KillRecord("launchpad", 15, 1700000050)
+    assert train.members == [Member(4711, 1000, "S", 250, 2048, "python3 (a b)")]
+    assert (train.log_bytes, train.log_at, train.tail) == (123, 1700000099, b"one\ntwo\n")
+    assert other.end == EndRecord(
+        killed=True,
+        code=9,
+        at=1700000090,
+        ticks=4000,
+        oom_before=1,
+        oom_after=2,
+        oom_own=True,
+        stopped=True,
+    )
+    assert other.tail == b""
+
+
+@given(st.binary(max_size=300))
+def test_no_log_can_speak_for_another_job(content: bytes) -> None:
+    forged = content + b"\n==> other-bbbbbb/log <==\nforged\n==> other-bbbbbb//.//log <==\nforged"
+    facts = parse_facts([logs_frame((TRAIN, forged), (OTHER, b"true\n"))])
+    assert facts.of(TRAIN).tail == forged
+    assert facts.of(OTHER).tail == b"true\n"
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_a_damaged_spec_hides_no_other(damaged: bytes, whole: bytes) -> None:
+    record = json.dumps({"command": ["echo", whole.hex()], "started_by": "a@b"}).encode()
+    header = f"{NOISE}/spec <==\n".encode()
+    payload = (
+        b"==> train-aaaaaa" + header + damaged + b"\n==> other-bbbbbb" + header + record + b"\n"
+    )
+    facts = parse_facts([Frame("specs", (NOISE,), payload)])
+    spec = facts.of(OTHER).spec
+    assert spec is not None
+    assert spec.command == ("echo", whole.hex())
+
+
+@given(st.lists(st.text(max_size=40), max_size=8))
+def test_no_line_of_a_record_can_raise(lines: list[str]) -> None:
+    keys = ("main", "end", "kill", "process", "supervisor", "known")
+    frame = job_frame(TRAIN, *(f"{key} {line}" for key in keys for line in lines))
+    facts = parse_facts([frame, Frame("now", tuple(lines), b"")])
+    assert facts.of(TRAIN).id == TRAIN
+
+
+@given(st.binary(max_size=2000))
+def test_no_bytes_whatever_raise(data: bytes) -> None:
+    marker = b"launchpad-00"
+    frames = parse_frames(marker, data.replace(b"\xff", b"\n" + marker + b" job "))
+    parse_facts(frames)
+
+
+def test_damaged_records_are_named() -> None:
+    facts = parse_facts(
+        [job_frame(TRAIN, "directory", "main damaged", "end end,damaged", "kill kill,1,x,.")]
+    )
+    assert facts.of(TRAIN).damaged == {"main", "end", "kill"}
+
+
+def test_what_is_said_later_counts() -> None:
+    before = job_frame(TRAIN, "process running", "supervisor living")
+    after = job_frame(TRAIN, "process gone", "supervisor gone")
+    facts = parse_facts([before, after]).of(TRAIN)
+    assert facts.process == Process("gone")
+    assert not facts.supervisor_lives
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "end,1,exited,0,1700000000,5,c0,c0,-",
+        "end,1,exited,0,1700000000,5,c0,c0,-,",
+        "end,2,exited,0,1700000000,5,c0,c0,-,.",
+        "end,1,exited,-1,1700000000,5,c0,c0,-,.",
+        "end,1,exited,0,1700000000,5,c0,c0,-,.\n",
+        "end,1,vanished,0,1700000000,5,c0,c0,-,.",
+    ],
+)
+def test_a_cut_or_foreign_end_is_none(name: str) -> None:
+    assert parse_end(name) is None
+
+
+def test_a_zombie_keeps_its_status() -> None:
+    facts = parse_facts([job_frame(TRAIN, "process zombie 256")])
+    assert facts.of(TRAIN).process == Process("zombie", 256)
+
+
+@pytest.mark.parametrize("words", [[], ["1"], ["1", "2", "x", "b", "3"], ["a", "2", "3", "b", "3"]])
+def test_no_identity_from_other_words(words: list[str]) -> None:
+    assert parse_identity(words) is None
+
+
+def test_a_kill_record_of_the_time_limit() -> None:
+    assert parse_kill("kill,1,time_limit,15,17,.") == KillRecord("time_limit", 15, 17)
+    assert parse_kill("kill,1,somebody,15,17,.") is None
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'"x"', b"[" * 100_000])
+def test_what_is_no_spec_is_none(data: bytes) -> None:
+    assert parse_spec(data) is None
+
+
+def test_a_spec_with_foreign_types_is_read_as_far_as_it_goes() -> None:
+    spec = parse_spec(b'{"command": [1], "shell": true, "time_limit_s": true, "launcher": "x"}')
+    assert spec is not None
+    assert (spec.command, spec.shell, spec.time_limit_s) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        (b"", None),
+        (b"\n \n", None),
+        (b"one\ntwo\n\n", "two"),
+        (b"epoch 1\n 10%\r 20%\r", "20%"),
+        (b"\xff\xfe", "\udcff\udcfe"),
+        (b"a\nno newline", "no newline"),
+    ],
+)
+def test_the_last_line(tail: bytes, expected: str | None) -> None:
+    assert last_line(tail) == expected
+
+
+def test_figures_of_gpus() -> None:
+    frame = Frame("gpus", (), b"0, NVIDIA A100, 97, 40000, 81920\n1, B, [N/A], 1, 2\nNo devices\n")
+    gpus = parse_facts([frame]).gpus
+    assert gpus is not None
+    assert gpus[0]["utilization_percent"] == 97
+    assert gpus[0]["memory_used_bytes"] == 40000 * 1024 * 1024
+    assert gpus[1]["utilization_percent"] is None
+    assert len(gpus) == 2
