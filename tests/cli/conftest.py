@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.client import Client
+from support.local_client import LocalClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from support.client import Outcome
 
 _NOT_ROOT = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 
@@ -26,35 +25,6 @@ def not_root() -> tuple[str, ...]:
         return ()
     probe = subprocess.run([*_NOT_ROOT, "true"], capture_output=True, check=False)
     return _NOT_ROOT if probe.returncode == 0 else ()
-
-
-class LocalClient:
-    """A user without root, whose target is ``local``."""
-
-    def __init__(self, home: Path, prefix: tuple[str, ...]) -> None:
-        self.client = Client(home)
-        self.prefix = prefix
-
-    @property
-    def home(self) -> Path:
-        return self.client.home
-
-    def __call__(
-        self,
-        *words: str | bytes,
-        env: dict[str, str | None] | None = None,
-        stdin: bytes | None = None,
-        cwd: Path | None = None,
-        timeout: float = 60.0,
-    ) -> Outcome:
-        return self.client.run(
-            *words, env=env, stdin=stdin, prefix=self.prefix, cwd=cwd, timeout=timeout
-        )
-
-    def end(self) -> None:
-        for job, _target in self.client.known_jobs():
-            self("kill", "-s", "KILL", job)
-        self.client.end_processes()
 
 
 @pytest.fixture

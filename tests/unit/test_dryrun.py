@@ -54,9 +54,8 @@ def paste(line: str, job: JobSpec, state: Path, *, env: dict[str, str] | None = 
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", **(env or {})}
     subprocess.run(["sh", "-c", to_bytes(line)], env=environment, check=True, timeout=30, cwd="/")
     log = state / f"{job.id}.log"
-    return wait_until(
-        lambda: log.exists() and log.read_bytes().endswith(b"\0.") and log.read_bytes()
-    )
+    wait_until(lambda: log.exists() and log.read_bytes().endswith(b"\0."))
+    return log.read_bytes()
 
 
 # Writes its arguments, each with a NUL behind it.
