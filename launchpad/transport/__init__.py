@@ -3,15 +3,20 @@
 from collections.abc import Callable
 
 from launchpad.sshconfig import Jump, Question, SshConfig, ssh_program
+from launchpad.transport import inner
 from launchpad.transport.base import ConnectOptions, Endpoint, Transport
 from launchpad.transport.choice import only_openssh
+
+# A name that no configuration mentions, to tell what holds for every host.
+_NOBODY = "launchpad-nobody.invalid"
 
 
 def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
     """A transport to a host, by the choice in ``options``.
 
     With paramiko the host is logged in to when this returns. The ssh program connects with the
-    first command; what goes wrong then is raised by its channel's ``receive``.
+    first command; what goes wrong then is raised by its channel's ``receive``. A host with an
+    inner one is only the way to that.
 
     Raises :class:`~launchpad.errors.SshError`, :class:`~launchpad.errors.LoginRefused`,
     :class:`~launchpad.errors.ClientError` (the ssh configuration), and
@@ -37,6 +42,8 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
     def hop(jump: Jump) -> SshConfig:
         return resolve(Endpoint(jump.host, jump.user, jump.port), options)
 
+    if endpoint.inner is not None:
+        config = inner.behind(config, endpoint, endpoint.inner)
     return paramiko.connect(config, options, hop, reason)
 
 
@@ -52,7 +59,14 @@ def resolve(endpoint: Endpoint, options: ConnectOptions) -> SshConfig:
 
     Raises :class:`~launchpad.errors.ClientError`, :class:`~launchpad.errors.UsageError`.
     """
-    return _ask(endpoint, options)()
+    config = _ask(endpoint, options)()
+    return inner.behind(config, endpoint, endpoint.inner) if endpoint.inner else config
+
+
+def knows(host: str, options: ConnectOptions) -> bool:
+    """Whether the ssh configuration says how to reach ``host``. Raises as :func:`resolve` does."""
+    stranger = _ask(Endpoint(_NOBODY), options)
+    return inner.has_a_way(resolve(Endpoint(host), options), stranger())
 
 
 def _ask(endpoint: Endpoint, options: ConnectOptions) -> Callable[[], SshConfig]:
@@ -72,4 +86,6 @@ def _openssh(
 ) -> Transport:
     from launchpad.transport.openssh import OpenSshTransport
 
+    if endpoint.inner is not None:
+        config = inner.behind(config, endpoint, endpoint.inner)
     return OpenSshTransport(endpoint, options, config, reason)

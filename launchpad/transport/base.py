@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Literal, Protocol
@@ -67,14 +67,33 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True)
+class Inner:
+    """A host that is reached through another one, with the login that counts there.
+
+    ``name``: its host key is known under it. ``address``: name or address as the host in front
+    of it sees it. ``known_hosts``: the file that alone vouches for its key; None: the user's own.
+    """
+
+    name: str
+    address: str
+    known_hosts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A host as the user spelt it: an alias of ssh_config, a name or an address."""
+    """A host as the user spelt it: an alias of ssh_config, a name or an address.
+
+    With ``inner`` that host is only the way: the one behind it is meant.
+    """
 
     host: str
     user: str | None = None
     port: int | None = None
+    inner: Inner | None = None
 
     def __str__(self) -> str:
+        if self.inner is not None:
+            return f"{self.inner.name} (through {replace(self, inner=None)})"
         host = f"[{self.host}]" if ":" in self.host else self.host
         user = f"{self.user}@" if self.user else ""
         return f"{user}{host}:{self.port}" if self.port else f"{user}{host}"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launchpad.command import host_line, to_bytes
-from launchpad.errors import SshError
+from launchpad.errors import LaunchpadError, SshError
 from launchpad.sshconfig import SshConfig, check_names, file_arguments, host_arguments, ssh_program
-from launchpad.transport import faults, sharing
+from launchpad.transport import faults, inner, sharing
 from launchpad.transport.base import (
     SILENCE_LIMIT,
     Channel,
@@ -25,7 +25,7 @@ from launchpad.transport.base import (
 from launchpad.transport.pipes import PipeChannel
 from launchpad.transport.spawn import Wiring, on_pipes, on_pty
 from launchpad.transport.sshlog import SshLog
-from launchpad.transport.sshwords import classify
+from launchpad.transport.sshwords import authenticated_by, classify
 
 # ssh exits with this for every failure of its own (ssh(1), EXIT STATUS), and so may a command.
 _SSH_FAILED = 255
@@ -37,8 +37,22 @@ _ALIVE_COUNT = 2
 # Locale variables stay here: most sshd accept them, and few containers have that locale.
 _STAYS_HERE = re.compile(rb"LANG|LANGUAGE|LC_\w+")
 
-_EXIT_STATUS = re.compile(rb"^debug1: Exit status (-?\d+)", re.MULTILINE)
+# In the log: what the host, or the process that holds the shared connection, passed on.
+_STATUS = re.compile(
+    rb"^debug\d: .*?Exit status (-?\d+)|Received exit status from master (\d+)", re.MULTILINE
+)
+_SHARED = b"master session id: "
+_MASTER_ENDED = b"Control master terminated unexpectedly"
+
+# On stderr, as the last words.
 _CLOSED_BY_HOST = re.compile(rb"Connection to \S+ closed by remote host\.\r?\n\Z")
+
+# As much of stderr is remembered from its beginning, and from its end (bytes).
+_FIRST_WORDS = 8192
+_LAST_WORDS = 256
+
+# A master whose connection broke is gone after this long (seconds).
+_MASTER_LEAVES = 0.5
 
 
 class OpenSshTransport:
@@ -66,7 +80,13 @@ class OpenSshTransport:
         self._endpoint = endpoint
         self._options = options
         self._prefix = [program, *file_arguments(options.ssh_config)]
-        for setting in _settings(options, config):
+        settings = _settings(options, config)
+        # The socket of the shared connection, if there is one.
+        self._master = config.control_path
+        if options.share and config.control_path is None:
+            self._master = sharing.socket_path(config, options)
+            settings += sharing.settings(self._master)
+        for setting in settings:
             self._prefix += ["-o", setting]
         self._suffix = host_arguments(endpoint.host, endpoint.user, endpoint.port)
         self._channels: list[_SshChannel] = []
@@ -101,7 +121,7 @@ class OpenSshTransport:
         except OSError as error:
             log.close()
             raise SshError("the ssh program cannot be run", details=str(error)) from error
-        channel = _SshChannel(wiring, log, self._endpoint, self._options.ssh_config)
+        channel = _SshChannel(wiring, log, self._endpoint, self._options.ssh_config, self._master)
         self._channels = [one for one in self._channels if not one.closed]
         self._channels.append(channel)
         return channel
@@ -134,8 +154,9 @@ def _settings(options: ConnectOptions, config: SshConfig) -> list[str]:
     ]
     if not options.interactive:
         settings.append("BatchMode=yes")
-    if options.share and config.control_path is None:
-        settings += sharing.settings(config, options)
+    if "logverbose" in config.everything:
+        # What becomes of a session on a shared connection is said at a higher level only.
+        settings.append("LogVerbose=mux.c:mux_client_request_session():*")
     return settings
 
 
@@ -143,12 +164,19 @@ class _SshChannel(PipeChannel):
     """The ssh process ends when its channel does, whoever holds the pipes."""
 
     def __init__(
-        self, wiring: Wiring, log: SshLog, endpoint: Endpoint, config_file: Path | None
+        self,
+        wiring: Wiring,
+        log: SshLog,
+        endpoint: Endpoint,
+        config_file: Path | None,
+        master: Path | None,
     ) -> None:
         super().__init__(wiring, lingers=False)
         self._log = log
         self._endpoint = endpoint
         self._config_file = str(config_file) if config_file else None
+        self._master = master
+        self._first_words = b""
         self._last_words = b""
 
     def receive(self, timeout: float | None) -> Event | None:
@@ -158,7 +186,8 @@ class _SshChannel(PipeChannel):
             event = super().receive(left)
             if not isinstance(event, Output) or event.stream is Stream.STDOUT:
                 return event
-            self._last_words = (self._last_words + event.data)[-256:]
+            self._first_words += event.data[: _FIRST_WORDS - len(self._first_words)]
+            self._last_words = (self._last_words + event.data)[-_LAST_WORDS:]
             if self.terminal is None:
                 return event
             # With a pty the command has no stderr: this is ssh's "Connection to … closed."
@@ -167,15 +196,25 @@ class _SshChannel(PipeChannel):
         if code != _SSH_FAILED:
             return super().ended(code)
         log = self._log.read()
-        status = _EXIT_STATUS.search(log)
-        if status is not None and int(status[1]) == _SSH_FAILED:
+        statuses = [int(direct or shared) for direct, shared in _STATUS.findall(log)]
+        if statuses and statuses[-1] == _SSH_FAILED:
             return Exited(_SSH_FAILED)
-        failure = classify(log, self._endpoint, self._config_file)
+        if authenticated_by(log) is None and _SHARED not in log:
+            # The command has not run: stderr is that of jump hosts and proxy commands.
+            raise self._failure_in(self._first_words + b"\n" + log) or faults.unreachable(
+                str(self._endpoint), "the ssh program gave up without a word"
+            )
+        failure = self._failure_in(log)
         if failure is not None:
             raise failure
-        if _CLOSED_BY_HOST.search(self._last_words):
+        if _CLOSED_BY_HOST.search(self._last_words) or (
+            _MASTER_ENDED in log and sharing.is_gone(self._master, _MASTER_LEAVES)
+        ):
             raise faults.line_lost(str(self._endpoint), "the host closed it")
         return Exited(None)
+
+    def _failure_in(self, words: bytes) -> LaunchpadError | None:
+        return classify(words, self._endpoint, self._config_file)
 
     def forsake(self) -> None:
         if self.process.poll() is None:

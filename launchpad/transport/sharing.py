@@ -2,7 +2,9 @@
 
 import hashlib
 import os
+import socket
 import stat
+import time
 from pathlib import Path
 
 from launchpad.errors import ClientError
@@ -12,17 +14,31 @@ from launchpad.transport.base import ConnectOptions
 # How long an idle master stays (seconds).
 _PERSIST = 600
 
+# Between two looks at a socket (seconds).
+_GLANCE = 0.02
+
 # sun_path holds 104 bytes on the BSDs and 108 on Linux; ssh binds a name 17 bytes longer first.
 _PATH_LIMIT = 104 - 17 - 1
 
 
-def settings(config: SshConfig, options: ConnectOptions) -> list[str]:
-    """The ``-o`` settings that share a connection."""
-    return [
-        "ControlMaster=auto",
-        f"ControlPersist={_PERSIST}",
-        f"ControlPath={socket_path(config, options)}",
-    ]
+def settings(path: Path) -> list[str]:
+    """The ``-o`` settings that share a connection through a socket."""
+    return ["ControlMaster=auto", f"ControlPersist={_PERSIST}", f"ControlPath={path}"]
+
+
+def is_gone(path: Path | None, patience: float) -> bool:
+    """Whether no master listens at ``path`` any more, after ``patience`` seconds at most."""
+    ends = time.monotonic() + patience
+    while path is not None:
+        try:
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(str(path))
+        except OSError:
+            return True
+        if time.monotonic() >= ends:
+            return False
+        time.sleep(_GLANCE)
+    return True
 
 
 def socket_path(config: SshConfig, options: ConnectOptions) -> Path:

@@ -22,7 +22,8 @@ class _Words:
         self.log = "\n".join(line.removeprefix("debug1: ") for line in lines)
         self.text = "\n".join(line for line in lines if line and not line.startswith("debug"))
         resolved = re.search(r"^Authenticating to (\S+) as '([^']*)'", self.log, re.MULTILINE)
-        self.address = f"{resolved[2]}@{resolved[1]}" if resolved else str(endpoint)
+        self.resolved = f"{resolved[2]}@{resolved[1]}" if resolved else ""
+        self.address = self.resolved or str(endpoint)
         port = f" port {endpoint.port}" if endpoint.port else ""
         self.host = f"{endpoint.host}{port}"
         self.name = f"[{endpoint.host}]:{endpoint.port}" if endpoint.port else endpoint.host
@@ -76,7 +77,7 @@ def _denied(words: _Words, found: re.Match[str]) -> LaunchpadError:
     missing = re.findall(r"^no such identity: (\S+): ", words.text, re.MULTILINE)
     broken = re.findall(r'^Load key "([^"]+)": (.*)', words.text, re.MULTILINE)
     return faults.login_refused(
-        words.address,
+        words.resolved or found["address"] or words.address,
         offered=_offered(words),
         accepts=found["ways"].replace(",", ", "),
         not_offered=[f"{file} does not exist" for file in missing]
@@ -147,7 +148,7 @@ _BEFORE_LOGIN = _compiled(
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED|has changed and you have requested", _key_changed),
     (r"^No \S+ host key is known for|^Host key verification failed", _key_unknown),
     (r"Too many authentication failures", _too_many),
-    (r"^(?:\S+: )?Permission denied \((?P<ways>[^)]*)\)", _denied),
+    (r"^(?:(?P<address>\S+@\S+): )?Permission denied \((?P<ways>[^)]*)\)", _denied),
     (r"Could not resolve hostname (\S+): (.*)", _unresolved),
     (r"connect to host (\S+) port (\d+): (.*)", _no_connection),
     (r"open failed: (.*)|stdio forwarding failed", _jump),
