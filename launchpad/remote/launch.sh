@@ -56,8 +56,8 @@ read_passwd() {
 # find_user NAME: sets user, uid, gid, home, shell from passwd(5). An empty NAME: whoever we are.
 find_user() {
   own_uid=0
-  { while read -r key value _; do
-    [ "$key" != Uid: ] || own_uid=$value
+  { while read -r field value _; do
+    [ "$field" != Uid: ] || own_uid=$value
   done <"/proc/$$/status"; } 2>/dev/null
   wanted=${1:-$own_uid}
   found=
@@ -100,7 +100,8 @@ claim_key() {
   umask 077
   problem=$(mkdir -p "$state/keys" 2>&1) || refuse state-directory 125 "$problem"
   for attempt in 1 2 3; do
-    ln -s "../jobs/$id" "$state/keys/$key" 2>/dev/null && key_claimed=yes && return
+    # -n: without it the link would go into the directory that an existing one leads to.
+    ln -sn "../jobs/$id" "$state/keys/$key" 2>/dev/null && key_claimed=yes && return
     # A claim comes before its job directory: give a launch beside us the time to make it.
     for patience in 1 2 3 4 5; do
       [ ! -d "$state/keys/$key/." ] || break
@@ -125,9 +126,9 @@ release_key() {
 # make_directory: the job directory and all in it; DIRECTORY is made exclusively.
 make_directory() {
   umask 077
-  problem=$(mkdir -p "$state/jobs" 2>&1) || refuse state-directory 125 "$problem"
   # Another user who owns it, or a link in its place, could read and forge all records.
   for place in "$state" "$state/jobs"; do
+    problem=$(mkdir -p "$place" 2>&1) || refuse state-directory 125 "$problem"
     { [ -O "$place" ] && [ ! -L "$place" ]; } || refuse state-owner 125 "$place"
   done
   dir=$state/jobs/$id

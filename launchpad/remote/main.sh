@@ -30,7 +30,7 @@ launchpad_fail() {
 launchpad_become_user() {
   # The supervisor watches descriptor 2 for its own shell's words; ours must not mix in.
   exec 2>/dev/null
-  umask 022
+  umask 077
   launchpad_dir=$1 launchpad_id=$2 launchpad_uid=$3 launchpad_gid=$4 launchpad_name=$5
   launchpad_home=$6 launchpad_shell=$7 launchpad_switch=$8 launchpad_log=$9
   launchpad_terminal=${10}
@@ -59,6 +59,8 @@ launchpad_become_user() {
   # "alive" wakes the launcher, which from now on watches "start", held by nobody but us.
   echo up >&8
   exec 8>&-
+  # The records are private; what the job makes is its own affair.
+  umask 022
   # Opened here, as root, because the job directory is closed to other users. A log elsewhere is
   # opened by the user, further down.
   { command exec 4>>"${launchpad_log:-/dev/null}"; } 2>/dev/null ||
@@ -146,12 +148,18 @@ launchpad_find() {
   launchpad_fail 127 not-found "$1"
 }
 
+launchpad_enter() {
+  command cd "$1" 2>/dev/null || launchpad_fail 125 directory "$1"
+}
+
 # The words of main: LOGIN CWD LOG MODE SHELL COUNT [NAME VALUE]... [ARGUMENT]...
 #   LOGIN yes|no · CWD empty: home · LOG a path to open as the user, empty: descriptor 4 is the log
 #   MODE new|append · SHELL yes: the one argument is a line for the shell · COUNT of NAME VALUE pairs
 launchpad_run() {
   trap 'launchpad_fail 125 shell "the shell ended before the program could start"' EXIT
   unset LAUNCHPAD_MAIN LAUNCHPAD_STAGE
+  # A profile may set HOME to something else; ~ stays what passwd says, as for the launcher.
+  launchpad_home=$HOME
   export PYTHONUNBUFFERED=1
   [ "$1" = no ] || launchpad_login
   launchpad_cwd=$2 launchpad_log=$3 launchpad_mode=$4 launchpad_line=$5 launchpad_count=$6
@@ -169,10 +177,10 @@ launchpad_run() {
 
   # shellcheck disable=SC2088 # the tilde is text here, and stands for this user's home
   case $launchpad_cwd in
-    '') command cd "$HOME" 2>/dev/null || command cd / || exit ;;
-    '~') command cd "$HOME" 2>/dev/null || launchpad_fail 125 directory "$HOME" ;;
-    '~/'*) command cd "$HOME/${launchpad_cwd#'~/'}" 2>/dev/null || launchpad_fail 125 directory "$HOME/${launchpad_cwd#'~/'}" ;;
-    *) command cd "$launchpad_cwd" 2>/dev/null || launchpad_fail 125 directory "$launchpad_cwd" ;;
+    '') command cd "$launchpad_home" 2>/dev/null || command cd / || exit ;;
+    '~') launchpad_enter "$launchpad_home" ;;
+    '~/'*) launchpad_enter "$launchpad_home/${launchpad_cwd#'~/'}" ;;
+    *) launchpad_enter "$launchpad_cwd" ;;
   esac
   unset OLDPWD
 
@@ -182,6 +190,8 @@ launchpad_run() {
   launchpad_find "$1"
 
   if [ -n "$launchpad_log" ]; then
+    # shellcheck disable=SC2088
+    case $launchpad_log in '~/'*) launchpad_log=$launchpad_home/${launchpad_log#'~/'} ;; esac
     if [ "$launchpad_mode" = new ]; then
       # noclobber opens with O_EXCL: no existing file is emptied, no planted link is followed.
       set -C

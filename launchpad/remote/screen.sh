@@ -9,7 +9,7 @@
 screen() {
   dir=$1
   cd / || exit 1
-  trap '' TSTP
+  trap '' TSTP INT QUIT
   # The launch is at work: it takes "start" away when it has ended, one way or the other.
   while [ -e "$dir/start" ]; do sleep 0.1 2>/dev/null || sleep 1; done
   pid='' supervisor=''
