@@ -85,11 +85,8 @@ tail_log() {
     frame "done"
     exit 0
   fi
-  if [ "$4" != byte ]; then
-    find_start "$4" "$5"
-  else
-    start=$5
-  fi
+  find_start "$4" "$5"
+  [ "$4" != byte ] || start=$5
   if [ "$3" = yes ]; then
     follow "$start" "${6-}"
   else
