@@ -11,8 +11,13 @@ from launchpad.transport.choice import only_openssh
 _NOBODY = "launchpad-nobody.invalid"
 
 
-def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
+def connect(
+    endpoint: Endpoint, options: ConnectOptions, through: Transport | None = None
+) -> Transport:
     """A transport to a host, by the choice in ``options``.
+
+    ``through``: a transport to the host in front of ``endpoint.inner``, whose connection is used
+    where it can be.
 
     With paramiko the host is logged in to when this returns. The ssh program connects with the
     first command; what goes wrong then is raised by its channel's ``receive``. A host with an
@@ -44,6 +49,8 @@ def connect(endpoint: Endpoint, options: ConnectOptions) -> Transport:
 
     if endpoint.inner is not None:
         config = inner.behind(config, endpoint, endpoint.inner)
+        if isinstance(through, paramiko.ParamikoTransport):
+            return through.behind(config, options, reason)
     return paramiko.connect(config, options, hop, reason)
 
 

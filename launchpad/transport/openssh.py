@@ -86,6 +86,9 @@ class OpenSshTransport:
         if options.share and config.control_path is None:
             self._master = sharing.socket_path(config, options)
             settings += sharing.settings(self._master)
+        if endpoint.inner is not None:
+            # The first value of an option counts: those above before these, all before the files'.
+            settings += inner.settings(config, endpoint.inner)
         for setting in settings:
             self._prefix += ["-o", setting]
         self._suffix = host_arguments(endpoint.host, endpoint.user, endpoint.port)

@@ -36,6 +36,18 @@ class ParamikoTransport:
     def user(self) -> str:
         return self._session.user
 
+    def behind(
+        self, config: SshConfig, options: ConnectOptions, reason: str
+    ) -> "ParamikoTransport":
+        """A transport to a host behind this one. Close it before this one.
+
+        Raises :class:`~launchpad.errors.SshError`, :class:`~launchpad.errors.LoginRefused`.
+        """
+        from launchpad.transport.paramiko.session import behind
+
+        known = trust.known_hosts(config, options)
+        return ParamikoTransport(behind(self._session, config, known, options), reason)
+
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         return self._session.open(host_line(words), terminal)
 

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from dataclasses import dataclass
 
 import paramiko
 
@@ -19,18 +20,24 @@ _CHUNK = 1024 * 1024
 _SETTLING = 0.2
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """After how much silence the host is asked for a sign of life, and given up (seconds)."""
+
+    interval: float = 15.0
+    limit: float = SILENCE_LIMIT
+
+
 class Connection:
     """A logged-in connection: what its channels share."""
 
-    def __init__(
-        self, client: paramiko.Transport, line: Line, address: str, interval: float
-    ) -> None:
+    def __init__(self, client: paramiko.Transport, line: Line, address: str, pulse: Pulse) -> None:
         self.client = client
         self.line = line
         self.address = address
         # Why the server ended the connection, where it said so.
         self.goodbye = ""
-        self._interval = interval
+        self._pulse = pulse
         self._asked = 0.0
 
     def lost(self, why: str) -> LaunchpadError:
@@ -44,14 +51,15 @@ class Connection:
         """
         now = time.monotonic()
         silent = now - self.line.heard
-        if silent >= SILENCE_LIMIT:
+        interval, limit = self._pulse.interval, self._pulse.limit
+        if silent >= limit:
             self.close()
             raise self.lost(f"nothing was heard for {silent:.0f} s")
-        if silent >= self._interval and now - self._asked >= self._interval:
+        if silent >= interval and now - self._asked >= interval:
             self._asked = now
             self._ask_for_life()
-        due = max(self.line.heard, self._asked) + self._interval
-        return max(0.0, min(due, self.line.heard + SILENCE_LIMIT) - now)
+        due = max(self.line.heard, self._asked) + interval
+        return max(0.0, min(due, self.line.heard + limit) - now)
 
     def _ask_for_life(self) -> None:
         """A request that every server answers, with a refusal (RFC 4254 §4); ssh sends the same."""

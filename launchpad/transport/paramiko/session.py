@@ -11,9 +11,9 @@ from paramiko.ssh_exception import IncompatiblePeer
 from launchpad.errors import SshError
 from launchpad.sshconfig import SshConfig
 from launchpad.transport import faults
-from launchpad.transport.base import Channel, ConnectOptions, Terminal
+from launchpad.transport.base import SILENCE_LIMIT, Channel, ConnectOptions, Terminal
 from launchpad.transport.paramiko import reach, trust
-from launchpad.transport.paramiko.channel import Connection, ParamikoChannel, send
+from launchpad.transport.paramiko.channel import Connection, ParamikoChannel, Pulse, send
 from launchpad.transport.paramiko.identities import Keyring
 from launchpad.transport.paramiko.knownhosts import KnownHosts
 from launchpad.transport.paramiko.line import Line
@@ -35,23 +35,25 @@ _MACS = (
     "hmac-sha1",
 )
 
-# Seconds of silence after which the host is asked for a sign of life; see SILENCE_LIMIT.
-_INTERVAL = 15.0
+
+# A host with MaxSessions 1 refuses a channel until the end of the last one has reached it (seconds).
+_SETTLING = 0.4
 
 
 class Session:
     """The connections to a host and to the jump hosts before it, in order of travel."""
 
     def __init__(self, config: SshConfig, options: ConnectOptions, keyring: Keyring) -> None:
-        self._config = config
+        self.config = config
         self._options = options
-        self._keyring = keyring
+        self.keyring = keyring
+        self._had_channel = False
         self.connections: list[Connection] = []
 
     @property
     def user(self) -> str:
         """Who is logged in on the host."""
-        return self._config.user
+        return self.config.user
 
     def open(self, line: bytes, terminal: Terminal | None) -> Channel:
         """Run a command line on the host.
@@ -60,9 +62,9 @@ class Session:
         once. Raises :class:`~launchpad.errors.SshError`.
         """
         connection = self.connections[-1]
-        address = self._config.address
+        address = self.config.address
         try:
-            channel = connection.client.open_session(timeout=self._options.timeout)
+            channel = self._new_channel(connection.client)
             for message in _requests(channel, line, terminal):
                 send(connection.client, message)
         except paramiko.ChannelException as error:
@@ -73,10 +75,22 @@ class Session:
             raise connection.lost("it broke") from error
         return ParamikoChannel(channel, connection, on_pty=terminal is not None)
 
+    def _new_channel(self, client: paramiko.Transport) -> paramiko.Channel:
+        """A channel; where the one before it has just ended, the host may not know that yet."""
+        give_up = time.monotonic() + (_SETTLING if self._had_channel else 0.0)
+        self._had_channel = True
+        while True:
+            try:
+                return client.open_session(timeout=self._options.timeout)
+            except paramiko.ChannelException:
+                if time.monotonic() >= give_up:
+                    raise
+            time.sleep(_SETTLING / 20)
+
     def close(self) -> None:
         for connection in self.connections:
             connection.close()
-        self._keyring.close()
+        self.keyring.close()
 
 
 def _requests(
@@ -119,12 +133,33 @@ def establish(
         session.connections.append(_log_in(hosts[0], line, known[0], options, keyring))
         for jump, host, keys in zip(hosts, hosts[1:], known[1:], strict=False):
             dial = _Through(session.connections[-1].client, jump, host)
-            line = reach.reach(host, dial, reach.step_timeout(host, options))
-            session.connections.append(_log_in(host, line, keys, options, keyring))
+            connection = _go_on(dial, host, keys, options, keyring)
+            session.connections.append(connection)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def behind(front: Session, host: SshConfig, known: KnownHosts, options: ConnectOptions) -> Session:
+    """Log in to a host through one that we are logged in to, which stays in the caller's care."""
+    keyring = front.keyring
+    session = Session(host, options, keyring)
+    dial = _Through(front.connections[-1].client, front.config, host)
+    connection = _go_on(dial, host, known, options, keyring)
+    session.connections.append(connection)
+    return session
+
+
+def _go_on(
+    dial: "_Through",
+    host: SshConfig,
+    known: KnownHosts,
+    options: ConnectOptions,
+    keyring: Keyring,
+) -> Connection:
+    line = reach.reach(host, dial, reach.step_timeout(host, options))
+    return _log_in(host, line, known, options, keyring)
 
 
 class _Through:
@@ -158,7 +193,7 @@ def _log_in(
     """From the server's version line to a login; closes the line where that fails."""
     # It is a socket in all that paramiko asks of one.
     client = paramiko.Transport(line)  # type: ignore[arg-type]
-    connection = Connection(client, line, config.address, _interval(config))
+    connection = Connection(client, line, config.address, _pulse(config))
     try:
         _prepare(connection, config, known)
         _exchange_keys(connection, config, reach.step_timeout(config, options))
@@ -172,9 +207,11 @@ def _log_in(
     return connection
 
 
-def _interval(config: SshConfig) -> float:
-    own = config.server_alive_interval
-    return min(_INTERVAL, own) if own else _INTERVAL
+def _pulse(config: SshConfig) -> Pulse:
+    """The user's own, where it is quicker than ours."""
+    interval, count = config.server_alive_interval, config.server_alive_count_max
+    limit = interval * (count + 1)
+    return Pulse(interval, limit) if 0 < limit <= SILENCE_LIMIT else Pulse()
 
 
 def _prepare(connection: Connection, config: SshConfig, known: KnownHosts) -> None:
