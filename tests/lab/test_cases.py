@@ -27,7 +27,8 @@ def test_log_and_exit_code_are_exactly_the_command_s_own(
     launchpad: Client, case: dict[str, Any], ctid: int, transport: str
 ) -> None:
     to = ("--transport", transport)
-    job = launchpad.start_job(*to, f"pve1:{ctid}", "--", *case["argv"], code=case["exit_code"])
+    words = [*to, f"pve1:{ctid}", "--", *case["argv"]]
+    job = launchpad.start_job(*words, code=case["exit_code"], confirm="2s")
     launchpad.expect_end(job, *to, code=case["exit_code"])
     assert launchpad.log(job, *to) == case["log"].encode()
 

@@ -24,7 +24,7 @@ ALL = pytest.mark.parametrize(
 
 def ended(lab: Lab, launchpad: Client, ctid: int, *command: str) -> str:
     """A job that has ended while nobody was connected; its id."""
-    job = launchpad.start_job("--confirm", "0", f"pve1:{ctid}", "--", *command, code=-1)
+    job = launchpad.start_job(f"pve1:{ctid}", "--", *command, code=-1)
     script = 'ls "/var/lib/launchpad/jobs/$1"'
     wait_until(lambda: "end,1," in lab.sh(ctid, script, job), 20, "the end record")
     return job
@@ -56,7 +56,7 @@ def test_the_whole_life_of_a_job(lab: Lab, launchpad: Client, target: str) -> No
         "launchpad",
     )
     again = launchpad.succeed("kill", job)
-    assert "ended" in again.err
+    assert "already" in again.err
     launchpad.expect_end(job, code=128 + 15)
 
 
@@ -115,7 +115,7 @@ def test_the_end_of_a_job_that_nobody_watched_is_kept(
 def test_a_signal_from_outside_is_told_as_such(
     lab: Lab, launchpad: Client, ctid: int, signal: str
 ) -> None:
-    job = launchpad.start_job("--confirm", "0", f"pve1:{ctid}", "--", "sleep", "300")
+    job = launchpad.start_job(f"pve1:{ctid}", "--", "sleep", "300")
     lab.sh(ctid, 'kill "-$1" "$2"', signal, str(launchpad.status(job)["pid"]))
     assert launchpad("wait", job).code > 128
     status = launchpad.status(job)
@@ -192,7 +192,8 @@ def test_starts_at_the_same_moment_get_ids_and_logs_of_their_own(
         client = clients[number % 2]
         return client, client.start_job("pve1:101", "--", "sh", "-c", "echo $$")
 
-    with ThreadPoolExecutor(20) as pool:
+    # Not more at once: an sshd refuses some of more than ten that are logging in (MaxStartups).
+    with ThreadPoolExecutor(8) as pool:
         jobs = list(pool.map(start, range(20)))
     assert len({job for _client, job in jobs}) == 20
     logs = [client.log(job) for client, job in jobs]

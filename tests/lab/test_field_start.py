@@ -223,7 +223,7 @@ def test_a_job_s_standard_input_is_empty(launchpad: Client) -> None:
     ("command", "meant"),
     [
         (["FOO=1", "python3", "-c", "pass"], "-e FOO=1"),
-        (["FOO=1 printenv FOO"], "-c"),
+        (["FOO=1 printenv FOO"], "-e FOO=1"),
         (["cd", "/tmp"], "-C"),
         (["cd /tmp && pwd"], "-c"),
     ],

@@ -160,13 +160,18 @@ class Client:
         return outcome
 
     def start_job(
-        self, *words: Word, code: int = 0, env: Mapping[str, str | None] | None = None
+        self,
+        *words: Word,
+        code: int = 0,
+        confirm: str = "0",
+        env: Mapping[str, str | None] | None = None,
     ) -> str:
         """``launchpad run WORDS``, which must start a job; its id.
 
         ``code``: the job's own exit code, which is run's where the job has ended before run does.
+        ``confirm``: how long run watches a silent job; nobody who only needs a job needs that.
         """
-        outcome = self.run("run", *words, env=env)
+        outcome = self.run("run", "--confirm", confirm, *words, env=env)
         assert outcome.code in (0, code), str(outcome)
         lines = outcome.out.splitlines()
         assert len(lines) == 1, str(outcome)

@@ -1,0 +1,146 @@
+"""Real jobs on this machine, started and asked through the scripts themselves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from launchpad.command import Argv, ShellLine
+from launchpad.frames import Frame, is_whole, parse_frames
+from launchpad.job import JobId, JobSpec, new_job_id
+from launchpad.replies import Facts, parse_facts
+from launchpad.scripts import RemoteCall, launch_call, remote_call
+from launchpad.verdict import Place, job_of
+from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from launchpad.state import Job, JobState
+    from support.shells import Shell
+
+STATUS = ("common", "members", "facts", "status")
+KILL = ("common", "members", "facts", "end", "kill")
+
+
+@dataclass(slots=True)
+class RemoteJobs:
+    """The scripts under one shell, with a state directory of their own."""
+
+    shell: Shell
+    state: Path
+    ids: list[JobId] = field(default_factory=list)
+
+    def call(self, call: RemoteCall, timeout: float = 60) -> list[Frame]:
+        done = subprocess.run(
+            self.shell.words(call.words),
+            input=call.data,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        frames = parse_frames(call.marker, done.stdout)
+        assert is_whole(frames), (done.stdout, done.stderr)
+        return frames
+
+    def run(self, *words: str, name: str = "job", **spec: object) -> JobId:
+        """Start a job; its id."""
+        command = ShellLine(words[0]) if len(words) == 1 else Argv(words)
+        job = JobSpec(new_job_id(name), command, login=False, **spec)  # type: ignore[arg-type]
+        record = '{"command":["x"],"started_by":"tester@here"}'
+        call = launch_call((), str(self.state), job, record, follow=False)
+        self.ids.append(job.id)
+        frames = self.call(call)
+        assert "launched" in [frame.name for frame in frames], frames
+        return job.id
+
+    def script(self, job: str, *arguments: str, name: str = "job") -> JobId:
+        """Start ``sh -c SCRIPT`` whose main process is the shell of the container."""
+        return self.run("sh", "-c", job, "sh", *arguments, name=name)
+
+    def directory(self, job: JobId) -> Path:
+        return self.state / "jobs" / job.text
+
+    def main(self, job: JobId) -> tuple[int, int]:
+        """PID and start ticks of the main process."""
+        words = (self.directory(job) / "main").read_text().split()
+        return int(words[1]), int(words[2])
+
+    def supervisor(self, job: JobId) -> int:
+        return int((self.directory(job) / "main").read_text().split()[7])
+
+    def facts(self, *words: str) -> Facts:
+        """What status.sh says; with no words of all jobs."""
+        call = remote_call(
+            (),
+            STATUS,
+            [str(self.state), "yes", "1024", "once", *(words or ("*",))],
+        )
+        return parse_facts(self.call(call))
+
+    def look(self, job: JobId, word: str = "") -> Job:
+        facts = self.facts(word or job.text)
+        assert facts.now is not None
+        return job_of(facts.of(job), facts.now, Place("local", None, None, None, str(self.state)))
+
+    def state_of(self, job: JobId) -> JobState:
+        return self.look(job).state
+
+    def kill(
+        self, *words: str, signal_: int = signal.SIGTERM, grace: int | str = 500
+    ) -> list[Frame]:
+        call = remote_call(
+            (),
+            KILL,
+            [str(self.state), "tester@here", str(int(signal_)), str(grace), *words],
+        )
+        return self.call(call)
+
+    def log(self, job: JobId) -> str:
+        return (self.directory(job) / "log").read_text(errors="replace")
+
+    def wait_log(self, job: JobId, text: str) -> str:
+        def has() -> str:
+            log = self.log(job)
+            return log if text in log else ""
+
+        return wait_until(has, what=f"{text!r} in the log")
+
+    def clean_up(self) -> None:
+        """End what the test left running."""
+        for job in self.ids:
+            mark = f"LAUNCHPAD_JOB_ID={job}".encode()
+            pids = []
+            with suppress(OSError, ValueError, IndexError):
+                pids = [self.supervisor(job), self.main(job)[0]]
+            for place in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):
+                    if mark in (place / "environ").read_bytes().split(b"\0"):
+                        pids.append(int(place.name))
+            for pid in pids:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process lives: a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(") ")[2][:1] not in ("Z", "X", "")
+
+
+def wait_gone(*pids: int, timeout: float = 10) -> None:
+    wait_until(lambda: not any(map(is_alive, pids)), timeout, what=f"{pids} gone")
+
+
+def ended_payload(frames: Sequence[Frame], job: JobId) -> list[str]:
+    """The lines of the frame ``ended`` of a job."""
+    (frame,) = [f for f in frames if f.name == "ended" and f.words == (job.text,)]
+    return frame.payload.decode(errors="replace").splitlines()
