@@ -36,7 +36,7 @@ _MACS = (
 )
 
 
-# A host with MaxSessions 1 refuses a channel until the end of the last one has reached it (seconds).
+# With MaxSessions 1 a host refuses a channel until it has seen the end of the last one (seconds).
 _SETTLING = 0.4
 
 
