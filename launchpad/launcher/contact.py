@@ -158,7 +158,7 @@ def connect(target: Target, options: ConnectOptions) -> Contact:
     """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
     match target:
         case ThisMachine() | LocalContainer():
-            link = transport.local()
+            link = transport.this_machine()
         case RemoteContainer(host, _container):
             link = transport.connect(Endpoint(host.name, host.user, host.port), options)
         case _:

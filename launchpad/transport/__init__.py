@@ -54,7 +54,7 @@ def connect(
     return paramiko.connect(config, options, hop, reason)
 
 
-def local() -> Transport:
+def this_machine() -> Transport:
     """Commands on this machine itself, without ssh."""
     from launchpad.transport.local import LocalTransport
 
