@@ -5,6 +5,7 @@ can tell a token from a learning rate.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,23 @@ from launchpad.errors import UsageError
 from launchpad.job import check_environment_name
 
 Pairs = tuple[tuple[str, Secret], ...]
+
+# One binding of a file in dotenv syntax; blanks and comments before it are skipped. A value in
+# quotes may go over several lines; a comment behind a plain value needs a blank in front of it.
+_SKIPPED = re.compile(r"(?:[^\S\n]*(?:#[^\n]*)?\n)*[^\S\n]*(?:#[^\n]*\Z)?")
+_BINDING = re.compile(
+    r"""
+    (?:export[^\S\n]+)?
+    (?P<key>[^\s=\#'"]+)
+    (?:[^\S\n]*=[^\S\n]*
+        (?:'(?P<single>(?:\\'|[^'])*)'
+          |"(?P<double>(?:\\.|[^"\\])*)"
+          |(?P<plain>(?!['"])[^\n]*?)))?
+    (?:[^\S\n]+\#[^\n]*)?[^\S\n]*(?:\n|\Z)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def callers_environment() -> dict[str, str]:
@@ -44,28 +62,38 @@ def from_file(path: Path, caller: Mapping[str, str]) -> Iterator[tuple[str, Secr
     Raises :class:`UsageError` with the line that cannot be read; a file that is half understood
     would start a job with half its settings.
     """
-    from dotenv.parser import parse_stream
-
     try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape") as stream:
-            bindings = list(parse_stream(stream))
+        text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError as error:
         raise UsageError(
             f"--env-file {path}: {error.strerror}", advice="KEY=VALUE lines, dotenv syntax"
         ) from error
-    for binding in bindings:
-        blank = len(binding.original.string) - len(binding.original.string.lstrip())
-        line = binding.original.line + binding.original.string[:blank].count("\n")
-        place = f"--env-file {path}, line {line}"
-        if binding.error:
+    position = 0
+    while (position := _end_of(_SKIPPED.match(text, position))) < len(text):
+        place = f"--env-file {path}, line {text.count(chr(10), 0, position) + 1}"
+        binding = _BINDING.match(text, position)
+        if binding is None:
             raise UsageError(
                 f"{place}: cannot be read", advice="write KEY=VALUE, KEY='VALUE', or KEY alone"
             )
-        if binding.key is not None:
-            try:
-                yield binding.key, _value(binding.key, binding.value, caller, place)
-            except UsageError as error:
-                raise UsageError(f"{place}: {error.what}", advice=error.advice) from error
+        position = binding.end()
+        try:
+            yield binding["key"], _value(binding["key"], _bound(binding), caller, place)
+        except UsageError as error:
+            raise UsageError(f"{place}: {error.what}", advice=error.advice) from error
+
+
+def _end_of(match: re.Match[str] | None) -> int:
+    assert match is not None  # noqa: S101 - the pattern matches the empty text as well
+    return match.end()
+
+
+def _bound(binding: re.Match[str]) -> str | None:
+    if (value := binding["single"]) is not None:
+        return re.sub(r"\\(['\\])", r"\1", value)
+    if (value := binding["double"]) is not None:
+        return re.sub(r"\\([abfnrtv'\"\\])", lambda found: _ESCAPES.get(found[1], found[1]), value)
+    return binding["plain"]
 
 
 def merge(pairs: Iterable[tuple[str, Secret]]) -> Pairs:
