@@ -385,7 +385,8 @@ def test_a_real_signal_is_told_from_an_exit_code(launches: Launches, line: str, 
 
 
 def test_another_user_keeps_the_pid_and_owns_the_log(launches: Launches) -> None:
-    for path in (launches.place, *launches.place.parents, *launches.shell.path.parents):
+    userland = launches.shell.path
+    for path in (launches.place, *launches.place.parents, userland, *userland.parents):
         if path.stat().st_mode & 0o001 == 0 and str(path).startswith("/tmp/pytest"):
             path.chmod(path.stat().st_mode | 0o001)
     line = 'id -un; echo "$HOME $USER"; echo err >>/dev/stderr; exec sleep 300'
