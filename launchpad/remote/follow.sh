@@ -221,7 +221,9 @@ follow() {
   ended='' starting=0 turn=0 turns_per_look=1 known='' known_at=0 pace=''
   while :; do
     # In this order: what was written before the end is copied after we have seen the end.
+    # The process itself is asked in each turn (no fork): its end may take a moment to be recorded.
     [ -e "$dir/running" ] || ended=yes
+    [ -z "$main_pid" ] || main_lives || ended=yes
     if [ -n "$ended" ] || [ "$((turn % turns_per_look))" = 0 ]; then look; fi
     copy || exit 1
     [ -z "$ended" ] || break
