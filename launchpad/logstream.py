@@ -66,6 +66,11 @@ class LogStream:
         """The bytes before :attr:`offset` in hex, as far as they are known; for a resume."""
         return self._last.hex()
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the last byte of the log has come; what became of the job follows."""
+        return self._tail is not None
+
     def feed(self, data: bytes) -> Iterator[Piece]:
         """Take in ``data``; yields what is now certain."""
         separator = b"\x1e" + self.marker + b" "

@@ -146,6 +146,11 @@ class Follow:
                     self._feed(data)
         return self._queue.popleft() if self._queue else None
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether the job was seen to be gone: :class:`JobEnded` is on its way."""
+        return self._stream is not None and self._stream.is_ending
+
     def _call(self, contact: Contact) -> RemoteCall:
         if self._stream is not None:
             self._start = Start("byte", self._stream.offset)

@@ -95,7 +95,8 @@ def _start(begun: _Start) -> RunResult:
             case Launched():
                 begun.launched = True
                 elapsed = time.monotonic() - begun.began
-                desk.index.note_started(spec.id, reply.identity, contact.node, contact.ctid)
+                entry = replace(entry, log=reply.log, identity=reply.identity)
+                desk.index.learn([entry])
                 job = new_job(entry, reply)
                 request.on_started(job)
                 if not _follows(request):
@@ -202,7 +203,10 @@ def _observe(
         while True:
             timeout = watch.remaining(time.monotonic()) if watch else None
             if timeout == 0.0:
-                break
+                if not follow.is_ending:
+                    break
+                # A crash right behind the first output: never call that a job that runs.
+                timeout = None
             event = follow.next_event(timeout)
             match event:
                 case LogBytes(data):

@@ -25,7 +25,7 @@ ID = r"[A-Za-z0-9._-]+-[a-z2-7]{6}"
 def test_the_id_alone_is_on_stdout_and_the_talk_on_stderr(local: LocalClient) -> None:
     outcome = local("run", "-n", "demo", "local", "--", "sh", "-c", "echo one; echo two; sleep 30")
     assert outcome.code == 0, str(outcome)
-    assert re.fullmatch(rf"demo-[a-z2-7]{{6}}\n", outcome.out)
+    assert re.fullmatch(r"demo-[a-z2-7]{6}\n", outcome.out)
     job = outcome.out.strip()
     started, one, two, log, following = outcome.err.splitlines()
     assert re.fullmatch(rf"started {job} on local   PID \d+   setsid   \d+\.\d s", started)
@@ -275,7 +275,7 @@ def test_secrets_of_the_client_are_in_no_process_list(local: LocalClient, tmp_pa
 
 def _command_lines() -> list[bytes]:
     lines = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             with open(f"/proc/{number}/cmdline", "rb") as file:  # noqa: PTH123
                 lines.append(file.read())

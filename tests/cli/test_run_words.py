@@ -53,7 +53,7 @@ def test_without_the_dashes_the_corrected_line_is_shown(
         (["local", "-c", "  "], "shell line is empty"),
         (["local", "-c", "true", "--", "true"], "exclude each other"),
         (["local", "-n", "../x", "--", "true"], "cannot be a job's name"),
-        (["local", "-n", "", "--", "true"], "cannot be a job's name"),
+        (["local", "-n", "", "--", "true"], "-n is empty"),
         (["local", "-C", "proj", "--", "true"], "-C '~/proj'"),
         (["local", "-C", "", "--", "true"], "-C is empty"),
         (["local", "-u", "", "--", "true"], "-u is empty"),

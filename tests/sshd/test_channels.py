@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from launchpad.errors import LineLost, SshError
-from launchpad.transport import connect, local
+from launchpad.transport import connect, this_machine
 from launchpad.transport.base import (
     Channel,
     Endpoint,
@@ -32,7 +32,7 @@ EVERY_BYTE = bytes(range(256))
 @pytest.fixture(params=["paramiko", "openssh", "local"])
 def transport(request: pytest.FixtureRequest, server: Server, said: Said) -> Iterator[Transport]:
     if request.param == "local":
-        yield local()
+        yield this_machine()
         return
     made = connect(Endpoint("there"), said.options(server.config(), choice=request.param))
     yield made
@@ -215,7 +215,7 @@ def test_the_shell_of_the_host_is_killed(remote: Callable[..., Transport]) -> No
 
 
 def test_a_local_command_that_is_killed() -> None:
-    done = exchange(local().open(["sh", "-c", "kill -9 $$"]), b"", deadline=10)
+    done = exchange(this_machine().open(["sh", "-c", "kill -9 $$"]), b"", deadline=10)
     assert done.exit_code == 128 + signal.SIGKILL
 
 
@@ -228,7 +228,7 @@ def _end(channel: Channel) -> Event | None:
 @pytest.mark.parametrize("program", ["no-such-program", "/no/such/file", "/etc/passwd"])
 def test_a_local_program_that_cannot_be_run(program: str) -> None:
     """As over ssh, where the host's shell says it."""
-    done = exchange(local().open([program]), b"", deadline=10)
+    done = exchange(this_machine().open([program]), b"", deadline=10)
     assert done.exit_code == (126 if program == "/etc/passwd" else 127)
     assert program.encode() in done.stderr
 
@@ -236,7 +236,7 @@ def test_a_local_program_that_cannot_be_run(program: str) -> None:
 def test_the_channel_lasts_as_long_as_its_streams() -> None:
     """A child in the background holds them, as with ssh."""
     done = exchange(
-        local().open(["sh", "-c", "(sleep 0.4; echo late) & echo now"]), b"", deadline=9
+        this_machine().open(["sh", "-c", "(sleep 0.4; echo late) & echo now"]), b"", deadline=9
     )
     assert done.stdout == b"now\nlate\n"
 
@@ -394,7 +394,7 @@ def test_nothing_is_left_behind(server: Server, said: Said) -> None:
     threads = set(threading.enumerate())
     for choice in ("paramiko", "openssh", "local"):
         options = said.options(server.config(), choice="auto" if choice == "local" else choice)
-        transport = local() if choice == "local" else connect(Endpoint("there"), options)
+        transport = this_machine() if choice == "local" else connect(Endpoint("there"), options)
         for _ in range(3):
             shell(transport, "echo x")
         running = transport.open(["sh", "-c", "exec cat"])
@@ -415,12 +415,12 @@ def test_ctrl_c_on_our_terminal_does_not_reach_the_command(server: Server) -> No
     script = """
 import os, signal, sys
 from pathlib import Path
-from launchpad.transport import connect, local
+from launchpad.transport import connect, this_machine
 from launchpad.transport.base import ConnectOptions, Endpoint, exchange
 signal.signal(signal.SIGINT, lambda *_: None)
 for asking in (False, True):
     options = ConnectOptions(ssh_config=Path(sys.argv[1]), choice="openssh", interactive=asking)
-    for transport in (local(), connect(Endpoint("there"), options)):
+    for transport in (this_machine(), connect(Endpoint("there"), options)):
         channel = transport.open(["sh", "-c", "echo up; read line; echo $line"])
         assert channel.receive(10).data == b"up\\n"
         os.killpg(0, signal.SIGINT)
