@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from launchpad.errors import (
-    ContainerElsewhere,
     ContainerStopped,
     LaunchpadError,
     Layer,
@@ -117,6 +116,9 @@ def jobs_of(desk: Desk, contact: Contact, question: Question, facts: Facts) -> t
             found, now, place, spec=spec, log=log, identity=entry.identity if entry else None
         )
         job = replace(job, gpus=facts.gpus) if job.processes else job
+        if entry and entry.node and contact.node and entry.node != contact.node:
+            note = f"its container has moved from {entry.node} to {contact.node}"
+            job = replace(job, notes=(*job.notes, note))
         jobs.append(starting_if_new(desk, entry, job) if entry else job)
     return tuple(jobs)
 
@@ -218,8 +220,6 @@ class _Asker:
                 else:
                     contact = contact.beside(target)
                 put(self.manner.ask(contact, question))
-            except ContainerElsewhere as error:
-                put(self._ask_elsewhere(question, error))
             except LaunchpadError as error:
                 if error.layer in {Layer.SSH, Layer.LOGIN}:
                     dead = error
@@ -229,21 +229,6 @@ class _Asker:
                 put(Answer(question, (), fault))
         if contact is not None:
             contact.close()
-
-    def _ask_elsewhere(self, question: Question, error: ContainerElsewhere) -> Answer:
-        """The container has moved: ask it where it is now, if that node lets us in."""
-        target = question.target
-        if not isinstance(target, RemoteContainer):
-            return Answer(question, (), error)
-        moved = RemoteContainer(replace(target.host, name=error.node), target.container)
-        try:
-            with self._connect(moved, interactive=False) as contact:
-                answer = self.manner.ask(contact, question)
-        except LaunchpadError:
-            return Answer(question, (), error)
-        note = f"its container has moved from {target.host.name} to {error.node}"
-        jobs = tuple(replace(job, notes=(*job.notes, note)) for job in answer.jobs)
-        return replace(answer, jobs=jobs)
 
     def _connect(self, target: Target, *, interactive: bool) -> Contact:
         options = self.desk.options_for(target)

@@ -2,37 +2,46 @@
 
 A verb makes one :class:`Contact`, asks once (:meth:`Contact.ask`) or talks
 (:meth:`Contact.start`), and closes it: one connection, one channel, one ``pct exec``.
+
+A container that is not where it was looked for is found again here, for all verbs alike: pct
+refuses before anything has run, so the same call can be made where the container lives now.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self, assert_never
+from typing import Self
 
-from launchpad import transport
-from launchpad.cluster import READ_CLUSTER, parse_cluster, parse_pct_list
 from launchpad.errors import (
     ContainerElsewhere,
     ContainerUnknown,
+    HostKeyChanged,
+    HostKeyUnknown,
+    HostUnreachable,
     LaunchpadError,
+    LoginRefused,
     NotAContainer,
     ShellError,
-    UsageError,
 )
 from launchpad.frames import Frame, is_whole, parse_frames
-from launchpad.proxmox import ANSWER_DEADLINE, PCT, explain, pct_words
+from launchpad.launcher.nodes import Nodes
+from launchpad.launcher.redirect import FollowingChannel
+from launchpad.proxmox import ANSWER_DEADLINE, explain, pct_words
 from launchpad.scripts import RemoteCall, remote_call
 from launchpad.state_directory import state_directory_for
-from launchpad.target import LocalContainer, RemoteContainer, Target, ThisMachine
+from launchpad.target import RemoteContainer, Target, ThisMachine
 from launchpad.transport.base import (
     REPLY_LIMIT,
     Channel,
     Completed,
     ConnectOptions,
-    Endpoint,
     Transport,
     exchange,
 )
+from launchpad.whereabouts import Node
+
+# The host was not even entered: whatever was sent has certainly not been run.
+NOT_ENTERED = (HostUnreachable, HostKeyUnknown, HostKeyChanged, LoginRefused)
 
 
 @dataclass(slots=True)
@@ -40,10 +49,17 @@ class Contact:
     """A connection and the way from it into the container. Close it, or use it with ``with``."""
 
     target: Target
-    link: Transport
     ctid: int | None
     state_directory: str
-    _prefix: tuple[str, ...] = field(default=())
+    _nodes: Nodes
+    _place: Node | None = None
+    # The place is a memory that may be wrong.
+    _remembered: bool = False
+    # Where it lives now, once somebody has told; and why that was of no use.
+    _told: Node | None = field(default=None)
+    _moved: bool = False
+    _verdict: LaunchpadError | None = None
+    _stale: bytes = b""
 
     def __enter__(self) -> Self:
         return self
@@ -57,30 +73,57 @@ class Contact:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; never raises."""
-        self.link.close()
+        """Close the connections; never raises."""
+        self._nodes.close()
+
+    def open(self, *, remembered: bool) -> None:
+        """Connect. ``remembered``: the place may be out of date."""
+        self._remembered = remembered
+        try:
+            self._nodes.link(self._place)
+        except LaunchpadError as error:
+            if self._forget_place(error):
+                self._nodes.link(None)
+            elif self._place is not None:
+                self._told = self._place
+                raise self._no_entry(error) from error
+            else:
+                raise
 
     def beside(self, target: Target) -> "Contact":
-        """The way into another container of the same host, over the same connection.
+        """The way into another container of the same host, over the same connections.
 
         Closing one of the two closes both. Raises as :func:`connect` does.
         """
-        return _enter(self.link, target)
+        return _enter(self._nodes, target)
+
+    @property
+    def link(self) -> Transport:
+        """The connection to the node on which the container was last met."""
+        return self._nodes.link(self._place)
 
     @property
     def prefix(self) -> tuple[str, ...]:
         """The words in front of what runs in the container: pct exec …, or none for ``local``."""
-        return self._prefix
+        return () if self.ctid is None else pct_words(self.ctid, sudo=self.link.user != "root")
 
     @property
     def node(self) -> str | None:
-        """The node that was asked, by the name that ssh knows it under."""
+        """The node on which the container was last met; the named one as ssh knows it."""
+        if self._place is not None:
+            return self._place.name
         return self.target.host.name if isinstance(self.target, RemoteContainer) else None
 
     @property
     def host(self) -> str | None:
-        """The node as ssh would take it; None for this machine."""
+        """The node that was named, as ssh would take it; None for this machine."""
         return str(self.target.host) if isinstance(self.target, RemoteContainer) else None
+
+    @property
+    def ssh(self) -> str:
+        """What to type in front of a command for that node; empty on the node itself."""
+        front = f"ssh {self.host}" if self.host else ""
+        return f"{front} ssh {self._place.name}".strip() if self._place else front
 
     def ask(
         self,
@@ -94,23 +137,86 @@ class Contact:
 
         Raises a :class:`LaunchpadError` of the layer that failed where no whole reply came.
         """
-        call = remote_call(self._prefix, names, words, rest)
+        call = remote_call(self.prefix, names, words, rest)
         return self.exchange(call, deadline=deadline)
 
     def exchange(self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE) -> list[Frame]:
         """Send ``call`` and give back its whole reply. Raises as :meth:`ask` does."""
-        channel = self.link.open(call.words)
-        done = exchange(channel, call.data, deadline=deadline, limit=REPLY_LIMIT)
-        frames = parse_frames(call.marker, done.stdout)
-        if not is_whole(frames):
-            raise self.explain(done, answered=bool(frames))
-        return frames
+        while True:
+            channel = self.link.open(call.words)
+            try:
+                done = exchange(channel, call.data, deadline=deadline, limit=REPLY_LIMIT)
+                frames = parse_frames(call.marker, done.stdout)
+                if is_whole(frames):
+                    return frames
+                error = self.explain(done, answered=bool(frames))
+            except LaunchpadError as failure:
+                error = failure
+            call = self.find_again(error, call)
 
     def start(self, call: RemoteCall) -> Channel:
         """Open ``call`` as a conversation: its script and words are sent, stdin stays open."""
-        channel = self.link.open(call.words)
-        channel.send(call.data)
-        return channel
+        return FollowingChannel(self, call)
+
+    def find_again(self, error: LaunchpadError, call: RemoteCall, said: bytes = b"") -> RemoteCall:
+        """``call`` for where the container is now; raises ``error`` where there is no such place.
+
+        ``error`` must be why ``call`` did not get into the container; ``said``: what its user has
+        seen on stderr, and which :meth:`explain` then leaves out.
+        """
+        before = self.prefix
+        if not self._forget_place(error) and not self._move(error):
+            raise self._verdict or error
+        self._stale += said
+        return replace(call, words=(*self.prefix, *call.words[len(before) :]))
+
+    def _forget_place(self, error: LaunchpadError) -> bool:
+        """The remembered node cannot be reached (any more): begin at the one that was named."""
+        place, remembered = self._place, self._remembered
+        self._remembered = False
+        if place is None or not remembered or not isinstance(error, NOT_ENTERED):
+            return False
+        self._nodes.options.note(f"{place.name} is of no use: {error.what}")
+        self._nodes.drop(place)
+        self._note(None)
+        self._place = None
+        return True
+
+    def _move(self, error: LaunchpadError) -> bool:
+        """Go where the container lives now: one more trip, once."""
+        if self._moved and isinstance(error, NOT_ENTERED):
+            self._verdict = self._no_entry(error)
+            return False
+        if self._moved or not isinstance(error, ContainerElsewhere) or self.ctid is None:
+            return False
+        self._moved = True
+        self._nodes.options.note(error.what)
+        before, self._place = self._place, self._told
+        try:
+            self._nodes.link(self._place)
+        except LaunchpadError as failure:
+            self._verdict = self._no_entry(failure)
+            self._place = before
+            return False
+        self._note(self._place)
+        return True
+
+    def _note(self, place: Node | None) -> None:
+        if self.ctid is not None:
+            self._nodes.memory.note(self._nodes.named, self.ctid, place)
+
+    def _no_entry(self, failure: LaunchpadError) -> LaunchpadError:
+        """The container lives on a node that does not let us in."""
+        node = self._told.name if self._told else str(self.host)
+        advice = failure.advice
+        if isinstance(failure, HostKeyUnknown):
+            advice = f"on {self.host}: pvecm updatecerts   tells every node the keys of the others"
+        return ContainerElsewhere(
+            f"container {self.ctid} lives on {node}, and there is no way in: {failure.what}",
+            node=node,
+            details=failure.details,
+            advice=advice,
+        )
 
     def explain(self, done: Completed, *, answered: bool = False) -> LaunchpadError:
         """Which layer failed, judging by a reply that never came (``answered``: broke off)."""
@@ -121,88 +227,68 @@ class Contact:
                 details=done.stderr[-2000:].decode("utf-8", "replace").strip(),
                 advice="was it killed, or is its disk or memory full?",
             )
+        if self._verdict is not None:
+            return self._verdict
         error = explain(
-            done,
+            replace(done, stderr=done.stderr.removeprefix(self._stale)),
             ctid=self.ctid,
             host=self.node or "this node",
             user=self.link.user,
-            ssh=f"ssh {self.host}" if self.host else "",
+            ssh=self.ssh,
         )
-        if isinstance(error, ContainerUnknown) and self.link.user == "root":
-            return self._look_elsewhere(error, self.ctid)
-        return error
+        return self._look_elsewhere(error) if isinstance(error, ContainerUnknown) else error
 
-    def _look_elsewhere(self, error: ContainerUnknown, ctid: int) -> LaunchpadError:
+    def _look_elsewhere(self, error: ContainerUnknown) -> LaunchpadError:
         """The node does not have the container: does another one, or is it a virtual machine?"""
         try:
-            done = exchange(self.link.open(READ_CLUSTER), b"", deadline=ANSWER_DEADLINE)
+            cluster = self._nodes.cluster(self.link)
         except LaunchpadError:
             return error
-        guest = parse_cluster(done.stdout).guests.get(ctid)
-        if guest is None:
+        guest = cluster.guests.get(self.ctid or 0)
+        if guest is None or guest.node == (cluster.read_on or self.node):
+            if guest is not None and not guest.is_container:
+                return _not_a_container(guest.number, guest.node)
             return error
         if not guest.is_container:
-            return NotAContainer(
-                f"{ctid} on {guest.node} is a virtual machine, and launchpad enters containers only",
-                advice="ssh into the machine itself, or use qm guest exec",
-            )
+            return _not_a_container(guest.number, guest.node)
+        self._told = self._nodes.place(cluster, guest.node)
         return ContainerElsewhere(
-            f"container {ctid} is not on {self.node or 'this node'}: it lives on {guest.node}",
+            f"container {self.ctid} is not on {self.node or 'this node'}: it lives on {guest.node}",
             node=guest.node,
             details=error.details,
-            advice=f"{guest.node}:{ctid}, if your ssh knows that name",
+            advice=f"{guest.node}:{self.ctid}, if your ssh knows that name",
         )
+
+
+def _not_a_container(number: int, node: str) -> NotAContainer:
+    return NotAContainer(
+        f"{number} on {node} is a virtual machine, and launchpad enters containers only",
+        advice="ssh into the machine itself, or use qm guest exec",
+    )
 
 
 def connect(target: Target, options: ConnectOptions) -> Contact:
     """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
-    match target:
-        case ThisMachine() | LocalContainer():
-            link = transport.this_machine()
-        case RemoteContainer(host, _container):
-            link = transport.connect(Endpoint(host.name, host.user, host.port), options)
-        case _:
-            assert_never(target)
+    nodes = Nodes(target, options)
     try:
-        return _enter(link, target)
+        return _enter(nodes, target)
     except BaseException:
-        link.close()
+        nodes.close()
         raise
 
 
-def _enter(link: Transport, target: Target) -> Contact:
-    """The contact with ``target`` over a connection to its host."""
+def _enter(nodes: Nodes, target: Target) -> Contact:
+    """The contact with ``target`` over connections to its cluster."""
     if isinstance(target, ThisMachine):
-        return Contact(target, link, None, state_directory_for(target))
+        nodes.link(None)
+        return Contact(target, None, state_directory_for(target), nodes)
     container = target.container
-    ctid = container if isinstance(container, int) else find_by_name(link, container, target)
-    prefix = pct_words(ctid, sudo=link.user != "root")
-    return Contact(target, link, ctid, state_directory_for(target), prefix)
-
-
-def find_by_name(link: Transport, name: str, target: Target) -> int:
-    """The CTID of the container called ``name``, wherever in the cluster it lives.
-
-    /etc/pve tells root; others may only call pct, which knows its own node. Raises
-    :class:`ContainerUnknown`, or :class:`UsageError` where several have that name.
-    """
-    if link.user == "root":
-        done = exchange(link.open(READ_CLUSTER), b"", deadline=ANSWER_DEADLINE)
-        found = [guest.number for guest in parse_cluster(done.stdout).named(name)]
+    if isinstance(container, int):
+        place = nodes.memory.find(nodes.named, container)
+        contact = Contact(target, container, state_directory_for(target), nodes, place)
+        contact.open(remembered=place is not None)
     else:
-        done = exchange(link.open(("sudo", "-n", PCT, "list")), b"", deadline=ANSWER_DEADLINE)
-        found = parse_pct_list(done.stdout).get(name, [])
-    match found:
-        case [ctid]:
-            return ctid
-        case []:
-            raise ContainerUnknown(
-                f"no container is called {name} ({target})",
-                details=done.stderr[-500:].decode("utf-8", "replace").strip(),
-                advice="its CTID works too: HOST:CTID",
-            )
-        case _:
-            numbers = ", ".join(map(str, found))
-            raise UsageError(
-                f"several containers are called {name}: {numbers}", advice="name one by its CTID"
-            )
+        ctid, place = nodes.find_by_name(container)
+        contact = Contact(target, ctid, state_directory_for(target), nodes, place)
+        contact.open(remembered=False)
+    return contact

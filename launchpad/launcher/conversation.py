@@ -8,12 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from launchpad.errors import (
-    ContainerElsewhere,
     ContainerSilent,
     ContainerUnknown,
     HostKeyChanged,
@@ -29,7 +28,7 @@ from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
 from launchpad.proxmox import ANSWER_DEADLINE
 from launchpad.scripts import RemoteCall
-from launchpad.target import RemoteContainer, Target
+from launchpad.target import Target
 from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
 
 HEARTBEAT = 5.0
@@ -139,7 +138,6 @@ class Conversation:
         self._next_attempt = 0.0
         self._refused_since: float | None = None
         self._host = str(target)
-        self._elsewhere: ContainerElsewhere | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -230,8 +228,6 @@ class Conversation:
 
     def _fail(self, line: _Line, error: LaunchpadError) -> None:
         """The channel ended, or never answered, before the conversation had come to its end."""
-        if isinstance(error, ContainerElsewhere) and self._move(error):
-            return
         if not line.answered and self._lost_at is None:
             raise error
         self._lose(error)
@@ -248,21 +244,6 @@ class Conversation:
         self._judge(error, now)
         self._next_attempt = now + self._pause
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
-
-    def _move(self, error: ContainerElsewhere) -> bool:
-        """Go where the container lives now: one more trip, once."""
-        target = self._target
-        if self._elsewhere is not None or not isinstance(target, RemoteContainer):
-            return False
-        self.close()
-        self._elsewhere = error
-        self._target = RemoteContainer(replace(target.host, name=error.node), target.container)
-        self._news = Notice(
-            f"launchpad: container {target.container} has moved from {target.host.name} to"
-            f" {error.node}"
-        )
-        self._next_attempt = 0.0
-        return True
 
     def _farewell(self) -> str:
         asks = self._desk.options_for(self._target).interactive
@@ -293,9 +274,6 @@ class Conversation:
         try:
             self._news = Opened(self.open())
         except LaunchpadError as error:
-            if self._lost_at is None:
-                # We were never in contact, and only another node says that the container is there.
-                raise self._elsewhere or error from error
             self._lose(error)
         return True
 

@@ -64,7 +64,6 @@ def start(desk: Desk, request: RunRequest) -> RunResult:
 
 def _start(begun: _Start) -> RunResult:
     desk, request, spec = begun.desk, begun.request, begun.request.spec
-    watch = _watch(request)
     git = GitState.ask()
     with connect(request.target, desk.options_for(request.target)) as contact:
         record = make_record(spec, str(request.target), ready=request.ready, git=git.answer())
@@ -103,7 +102,8 @@ def _start(begun: _Start) -> RunResult:
                     channel.close()
                     return RunResult(job, (), elapsed)
                 follow = Follow(desk, entry, line=OpenLine(contact, channel, reader))
-                return _observe(begun, follow, job, watch, elapsed)
+                # Not before: the way to a host may take longer than --confirm.
+                return _observe(begun, follow, job, _watch(request), elapsed)
             case _:
                 assert_never(reply)
 
