@@ -23,6 +23,20 @@ _SAFE_WORD = re.compile(rb"[A-Za-z0-9_@%+=:,./-]+")
 _FOREIGN_SHELL_HAZARD = re.compile(rb"['\\!\n\r\x00]")
 
 
+# Bytes of one argument or environment variable: 32 pages of 4 KiB with the NUL behind it
+# (execve(2), MAX_ARG_STRLEN).
+LONGEST_STRING = 131_071
+
+
+def check_length(what: str, size: int) -> None:
+    """Raise :class:`UsageError` for a string that no program can be given, before it is sent."""
+    if size > LONGEST_STRING:
+        raise UsageError(
+            f"{what} is too long: {size} bytes, and Linux gives a program {LONGEST_STRING} at most",
+            advice="put it into a file in the container, and give the program the file's path",
+        )
+
+
 def to_bytes(text: str) -> bytes:
     """The bytes that ``text`` stands for (UTF-8, lone surrogates are raw bytes)."""
     return text.encode("utf-8", "surrogateescape")
@@ -58,6 +72,8 @@ class Argv:
             )
         if any("\0" in word for word in self.words):
             raise UsageError("an argument holds a NUL byte, which no program can receive")
+        for number, word in enumerate(self.words):
+            check_length(f"argument {number} of the command", len(to_bytes(word)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +87,7 @@ class ShellLine:
             raise UsageError("the shell line is empty", advice="launchpad run TARGET -c 'COMMAND'")
         if "\0" in self.text:
             raise UsageError("the shell line holds a NUL byte, which no shell can read")
+        check_length("the shell line", len(to_bytes(self.text)))
 
 
 Command = Argv | ShellLine

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from launchpad.command import Argv, Command, Secret
+from launchpad.command import Argv, Command, Secret, check_length, to_bytes
 from launchpad.errors import UsageError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -128,8 +128,10 @@ class JobSpec:
     idempotency_key: str | None = None
 
     def __post_init__(self) -> None:
-        for name, _value in self.environment:
+        for name, value in self.environment:
             check_environment_name(name)
+            size = len(name) + 1 + len(to_bytes(value.reveal()))
+            check_length(f"the environment variable {name}", size)
         for option, path in (("-C", self.cwd), ("--log", self.log)):
             if path is not None:
                 check_container_path(option, path)

@@ -82,7 +82,8 @@ def _exec(refusal: Refusal) -> LaunchpadError:
     return JobRefused(
         f"{refusal.detail}: cannot be executed in {refusal.where} (126)",
         details="the file is there and marked executable, but the kernel would not take it",
-        advice="another architecture, or an interpreter in its first line that does not exist?",
+        advice="another architecture, an interpreter in its first line that does not exist, or"
+        " arguments and environment of more than 2 MiB together?",
         exit_code=CANNOT_EXECUTE,
     )
 
