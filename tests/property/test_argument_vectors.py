@@ -61,7 +61,7 @@ vectors = st.lists(words, max_size=3).flatmap(
 EVERY_BYTE = bytes(range(1, 256))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(arguments=vectors)
 @example(arguments=[EVERY_BYTE, EVERY_BYTE[::-1], b"", b"\n", b" \n\n"])
 @example(arguments=[b"'" * 100_000, b"\\" * 100_000])
@@ -73,7 +73,7 @@ def test_quoted_words_are_read_back_exactly(shell: Shell, arguments: list[bytes]
     assert done.stderr == b""
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(arguments=vectors, values=st.lists(words, max_size=3))
 @example(
     arguments=[EVERY_BYTE, b"", b"--", b"-n", b"-c", b"--help"], values=[EVERY_BYTE, b"", b"\n"]
