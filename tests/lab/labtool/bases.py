@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labtool.shell import locked, run_logged, say
+from labtool.shell import LabError, locked, run, run_logged, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
