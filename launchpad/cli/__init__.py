@@ -28,6 +28,8 @@ VERBS = {
     "status": _Entry("[JOB|TARGET...]", "Show what became of jobs."),
     "kill": _Entry("[JOB...]", "End all of a job."),
     "wait": _Entry("JOB...", "Wait for jobs to end; exit with the job's own code."),
+    "push": _Entry("SRC TARGET:PATH", "Copy a file or directory into the container."),
+    "pull": _Entry("TARGET:PATH DEST", "Copy a file or directory out of the container."),
     "config": _Entry("show", "Show the configuration in force, and where it comes from."),
 }
 
