@@ -139,3 +139,13 @@ def parse_target(text: str, aliases: Mapping[str, str] | None = None) -> Target:
     if host == "local":
         return LocalContainer(_container(container, text))
     return RemoteContainer(_host(host, text), _container(container, text))
+
+
+def split_path(text: str) -> tuple[str, str] | None:
+    """``TARGET:PATH`` divided: at the first ``:/`` or ``:~/`` behind any ``ssh://``; None if none.
+
+    ``:~`` at the very end is the home itself.
+    """
+    start = len("ssh://") if text.startswith("ssh://") else 0
+    match = re.compile(r":(?=/|~/|~\Z)").search(text, start)
+    return (text[: match.start()], text[match.end() :]) if match else None
