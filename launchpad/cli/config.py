@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from launchpad.cli.common import Session, connection_options, verb
+from launchpad.cli.common import Session, connection_options, verb, write_options
 
 _BUILT_IN = {
     "login": "true",
@@ -19,7 +19,13 @@ _BUILT_IN = {
 }
 
 
-@click.group(no_args_is_help=False)
+class _Group(click.Group):
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        write_options(self, ctx, formatter)
+
+
+@click.group(cls=_Group, no_args_is_help=False)
 @connection_options
 def config() -> None:
     """Show the configuration in force, and where it comes from."""

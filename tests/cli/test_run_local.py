@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +17,6 @@ import pytest
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.local_client import LocalClient
 
 ID = r"[A-Za-z0-9._-]+-[a-z2-7]{6}"
@@ -240,8 +240,6 @@ def test_many_at_once_have_ids_and_logs_of_their_own(local: LocalClient) -> None
 
 
 def wait_for_document(process: subprocess.Popen[bytes]) -> dict[str, object]:
-    import json
-
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     document: dict[str, object] = json.loads(output)
@@ -277,8 +275,7 @@ def _command_lines() -> list[bytes]:
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            with open(f"/proc/{number}/cmdline", "rb") as file:  # noqa: PTH123
-                lines.append(file.read())
+            lines.append(path.read_bytes())
         except OSError:
             continue
     return lines
