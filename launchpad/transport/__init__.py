@@ -5,7 +5,7 @@ from collections.abc import Callable
 from launchpad.sshconfig import Jump, Question, SshConfig, ssh_program
 from launchpad.transport import inner
 from launchpad.transport.base import ConnectOptions, Endpoint, Transport
-from launchpad.transport.choice import only_openssh
+from launchpad.transport.choice import NeedsSshProgram, only_openssh
 
 # A name that no configuration mentions, to tell what holds for every host.
 _NOBODY = "launchpad-nobody.invalid"
@@ -33,7 +33,7 @@ def connect(
     # While ssh -G is at work.
     from launchpad.transport import paramiko
 
-    config = answer()
+    config = asked = answer()
     reason = "nothing in the ssh configuration of the host needs the ssh program"
     if options.choice == "paramiko":
         reason = "asked for"
@@ -51,7 +51,10 @@ def connect(
         config = inner.behind(config, endpoint, endpoint.inner)
         if isinstance(through, paramiko.ParamikoTransport):
             return through.behind(config, options, reason)
-    return paramiko.connect(config, options, hop, reason)
+    try:
+        return paramiko.connect(config, options, hop, reason)
+    except NeedsSshProgram as needs:
+        return _openssh(endpoint, options, asked, str(needs))
 
 
 def this_machine() -> Transport:

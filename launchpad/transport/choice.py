@@ -6,6 +6,10 @@ from pathlib import Path
 from launchpad.sshconfig import SshConfig
 
 
+class NeedsSshProgram(Exception):
+    """Found out on the way: the host asks for something that only the ssh program can do."""
+
+
 def only_openssh(config: SshConfig) -> str | None:
     """What the host's configuration asks for that only the ssh program can do; None: nothing."""
     if config.control_path is not None and (config.control_master or config.control_path.exists()):

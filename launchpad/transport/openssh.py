@@ -77,7 +77,8 @@ class OpenSshTransport:
             )
         self._reason = reason
         self._user = config.user
-        self._endpoint = endpoint
+        # For messages.
+        self._endpoint = Endpoint(endpoint.inner.name, config.user) if endpoint.inner else endpoint
         self._options = options
         self._prefix = [program, *file_arguments(options.ssh_config)]
         settings = _settings(options, config)

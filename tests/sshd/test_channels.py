@@ -73,6 +73,10 @@ def read_until(channel: Channel, text: bytes, timeout: float = 10) -> bytes:
     return got
 
 
+def test_this_machine_can_be_had_twice() -> None:
+    assert this_machine().name == this_machine().name == "local"
+
+
 def test_names(transport: Transport) -> None:
     assert transport.name in {"paramiko", "openssh", "local"}
     assert transport.user == "root"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from launchpad.command import host_line
 from launchpad.sshconfig import SshConfig
 from launchpad.transport.base import Channel, ConnectOptions, Terminal, TransportName
+from launchpad.transport.choice import NeedsSshProgram
 from launchpad.transport.paramiko import loading, reach, trust
 from launchpad.transport.paramiko.route import Resolve, route
 
@@ -60,11 +61,15 @@ def connect(
 ) -> ParamikoTransport:
     """Reach the host, check its key, and log in; the same for each jump host before it.
 
-    Raises :class:`~launchpad.errors.SshError`, :class:`~launchpad.errors.LoginRefused`.
+    Raises :class:`~launchpad.errors.SshError`, :class:`~launchpad.errors.LoginRefused`, and
+    :class:`NeedsSshProgram` where the choice is free.
     """
     hosts = route(config, resolve)
     line = reach.InBackground(lambda: reach.reach_first(hosts[0], options))
     known = [trust.known_hosts(host, options) for host in hosts]
+    if options.choice == "auto" and any(one.trusts_certificates_only for one in known):
+        reach.InBackground(lambda: line.wait().close())
+        raise NeedsSshProgram("its host key is vouched for by a certificate (@cert-authority)")
     loading.load()
     from launchpad.transport.paramiko.session import establish
 

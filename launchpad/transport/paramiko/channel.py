@@ -207,7 +207,7 @@ class ParamikoChannel:
                 raise self._connection.lost("it broke")
             if status < 0 and not self._channel.event_ready:
                 raise faults.no_channel(
-                    self._connection.address, "it does not run commands for this user"
+                    self._connection.address, "it runs no commands for this user"
                 )
         self._end = Exited(status if status >= 0 else None)
         self.close()

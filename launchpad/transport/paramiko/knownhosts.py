@@ -137,6 +137,11 @@ class KnownHosts:
         """Whether certificates of the host would be trusted."""
         return any(key.marker is Marker.AUTHORITY for key in self._keys)
 
+    @property
+    def trusts_certificates_only(self) -> bool:
+        """Whether nothing but a certificate can make the host known."""
+        return self.has_authority and not self.key_types
+
     def verdict(self, blob: bytes) -> Verdict:
         """About the public key that the host shows, in its wire form."""
         found = _verdict(self._keys, blob)

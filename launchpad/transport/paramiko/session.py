@@ -65,8 +65,13 @@ class Session:
         address = self.config.address
         try:
             channel = self._new_channel(connection.client)
-            for message in _requests(channel, line, terminal):
-                send(connection.client, message)
+            if terminal is not None:
+                send(connection.client, _request_pty(channel, terminal))
+                channel.event.wait(self._options.timeout)
+                if not channel.event_ready:
+                    raise faults.no_channel(address, "it gives no terminal (PermitTTY)")
+                channel.event_ready = False
+            send(connection.client, _request_command(channel, line))
         except paramiko.ChannelException as error:
             raise faults.no_channel(address, error.text.lower()) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -93,29 +98,29 @@ class Session:
         self.keyring.close()
 
 
-def _requests(
-    channel: paramiko.Channel, line: bytes, terminal: Terminal | None
-) -> list[paramiko.Message]:
-    """RFC 4254 §6.2 and §6.5; like ssh, go on without a pty where none can be had."""
-    requests = []
-    if terminal is not None:
-        pty = _request(channel, "pty-req", reply=False)
-        pty.add_string(terminal.name)
-        for size in (terminal.columns, terminal.rows, 0, 0):
-            pty.add_int(size)
-        pty.add_string(b"")
-        requests.append(pty)
-    command = _request(channel, "exec", reply=True)
-    command.add_string(line)
-    return [*requests, command]
+def _request_pty(channel: paramiko.Channel, terminal: Terminal) -> paramiko.Message:
+    """RFC 4254 §6.2."""
+    message = _request(channel, "pty-req")
+    message.add_string(terminal.name)
+    for size in (terminal.columns, terminal.rows, 0, 0):
+        message.add_int(size)
+    message.add_string(b"")
+    return message
 
 
-def _request(channel: paramiko.Channel, kind: str, *, reply: bool) -> paramiko.Message:
+def _request_command(channel: paramiko.Channel, line: bytes) -> paramiko.Message:
+    """RFC 4254 §6.5."""
+    message = _request(channel, "exec")
+    message.add_string(line)
+    return message
+
+
+def _request(channel: paramiko.Channel, kind: str) -> paramiko.Message:
     message = paramiko.Message()
     message.add_byte(b"\x62")  # SSH_MSG_CHANNEL_REQUEST
     message.add_int(channel.remote_chanid)
     message.add_string(kind)
-    message.add_boolean(reply)
+    message.add_boolean(True)  # noqa: FBT003 (an answer is wanted)
     return message
 
 
