@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.client import Client
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.client import Outcome
 
 
@@ -36,6 +40,15 @@ class LocalClient:
         )
 
     def end(self) -> None:
-        for job, _target in self.client.known_jobs():
-            self("kill", "-s", "KILL", job)
+        """End what is left: the calls, and the sessions of the jobs, if they are still those."""
         self.client.end_processes()
+        if not self.client.index.exists():
+            return
+        with closing(sqlite3.connect(self.client.index)) as connection:
+            rows = connection.execute("SELECT identity FROM job WHERE identity NOT NULL").fetchall()
+        for (identity,) in rows:
+            pid, ticks, *_ = json.loads(identity)
+            with suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+                if int(fields[19]) == ticks:
+                    os.killpg(pid, signal.SIGKILL)
