@@ -7,45 +7,49 @@ has to do (:mod:`launchpad.sshconfig_parser`), with a warning about what it cann
 The names of the options are those of ssh_config(5).
 """
 
+import contextlib
 import os
 import pwd
-import re
+import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 
 from launchpad.command import to_bytes, to_text
-from launchpad.errors import ClientError, UsageError
+from launchpad.errors import ClientError
+from launchpad.sshconfig_values import (
+    Jump,
+    StrictHostKeyChecking,
+    agent,
+    check_names,
+    expand,
+    parse_jumps,
+    paths,
+    seconds,
+    split_files,
+    strictness,
+    token_values,
+    unless_none,
+)
+
+__all__ = [
+    "DEFAULT_PORT",
+    "Jump",
+    "Question",
+    "SshConfig",
+    "StrictHostKeyChecking",
+    "check_names",
+    "file_arguments",
+    "host_arguments",
+    "parse",
+    "ssh_program",
+]
 
 DEFAULT_PORT = 22
 
-# What ssh itself refuses in the names of hosts and users (valid_hostname and valid_ruser of
-# OpenSSH 9.6): nothing that begins like an option or that a ProxyCommand's shell would interpret.
-_HOST_NAME = re.compile(r"(?!-)[^\s\x00-\x1f\x7f'`\"$\\;&<>|(){}]+")
-_USER_NAME = re.compile(r"(?!-)(?:(?!\s-|\\$)[^\x00-\x1f\x7f'`\";&<>|(){}])+")
-
 # What stands in ``ssh -G`` when the user configured no IdentityFile.
 _DEFAULT_IDENTITY_PREFIX = "~/.ssh/id_"
-
-
-class StrictHostKeyChecking(StrEnum):
-    """What to do about a host key that no file knows (a changed key is refused in any case)."""
-
-    YES = "yes"
-    ASK = "ask"
-    ACCEPT_NEW = "accept-new"
-    NO = "no"
-
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """One hop of ProxyJump, as the user spelt it."""
-
-    host: str
-    user: str | None = None
-    port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +110,6 @@ class SshConfig:
     def enabled(self, name: str) -> bool:
         """Whether a yes/no option that has no field of its own is on."""
         return (self.option(name) or "no").lower() in {"yes", "true"}
-
-
-def check_names(host: str, user: str | None) -> None:
-    """Refuse what no host or user is called, before it gets near a command line.
-
-    Raises :class:`UsageError`.
-    """
-    if not _HOST_NAME.fullmatch(host):
-        raise UsageError(f"not the name of a host: {host!r}")
-    if user is not None and not _USER_NAME.fullmatch(user):
-        raise UsageError(f"not the name of a user: {user!r}")
 
 
 def ssh_program() -> str | None:
@@ -189,7 +182,9 @@ class Question:
 
     def cancel(self) -> None:
         """Forget the question."""
-        self._process.kill()
+        # What it has started (Match exec) is in its session, and holds its pipes.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
 
 
@@ -219,153 +214,44 @@ def from_options(alias: str, everything: Mapping[str, tuple[str, ...]]) -> SshCo
     hostname = first("hostname", alias)
     port = int(first("port", str(DEFAULT_PORT)))
     user = first("user") or pwd.getpwuid(os.getuid()).pw_name
-    key_alias = _unless_none(first("hostkeyalias"))
-    tokens = _tokens(alias, hostname, port, user, key_alias)
-    proxy_command = _unless_none(first("proxycommand"))
+    key_alias = unless_none(first("hostkeyalias"))
+    tokens = token_values(alias, hostname, port, user, key_alias)
+    proxy_command = unless_none(first("proxycommand"))
     identities = everything.get("identityfile", ())
-    control_path = _unless_none(first("controlpath"))
+    control_path = unless_none(first("controlpath"))
     return SshConfig(
         alias=alias,
         hostname=hostname,
         user=user,
         port=port,
-        identity_files=tuple(_paths(identities, tokens)),
+        identity_files=tuple(paths(identities, tokens)),
         identities_configured=any(
             not file.startswith(_DEFAULT_IDENTITY_PREFIX) for file in identities
         ),
         identities_only=switched_on("identitiesonly"),
-        identity_agent=_agent(first("identityagent"), tokens),
-        certificate_files=tuple(_paths(everything.get("certificatefile", ()), tokens)),
+        identity_agent=agent(first("identityagent"), tokens),
+        certificate_files=tuple(paths(everything.get("certificatefile", ()), tokens)),
         password_authentication=switched_on("passwordauthentication", default=True),
         keyboard_interactive=switched_on("kbdinteractiveauthentication", default=True),
         password_prompts=int(first("numberofpasswordprompts", "3")),
-        jumps=parse_jumps(_unless_none(first("proxyjump")) or ""),
-        proxy_command=_expand(proxy_command, tokens) if proxy_command else None,
+        jumps=parse_jumps(unless_none(first("proxyjump")) or ""),
+        proxy_command=expand(proxy_command, tokens) if proxy_command else None,
         address_family=first("addressfamily", "any"),
-        bind_address=_unless_none(first("bindaddress")),
-        connect_timeout=_seconds(first("connecttimeout", "none")),
-        server_alive_interval=int(_seconds(first("serveraliveinterval", "0")) or 0),
+        bind_address=unless_none(first("bindaddress")),
+        connect_timeout=seconds(first("connecttimeout", "none")),
+        server_alive_interval=int(seconds(first("serveraliveinterval", "0")) or 0),
         server_alive_count_max=int(first("serveralivecountmax", "3")),
-        user_known_hosts=tuple(_paths(_split_files(first("userknownhostsfile")), tokens)),
-        global_known_hosts=tuple(_paths(_split_files(first("globalknownhostsfile")), tokens)),
+        user_known_hosts=tuple(paths(split_files(first("userknownhostsfile")), tokens)),
+        global_known_hosts=tuple(paths(split_files(first("globalknownhostsfile")), tokens)),
         host_key_alias=key_alias,
         hash_known_hosts=switched_on("hashknownhosts"),
-        strict_host_key_checking=_strictness(first("stricthostkeychecking", "ask")),
+        strict_host_key_checking=strictness(first("stricthostkeychecking", "ask")),
         host_key_algorithms=names("hostkeyalgorithms"),
         compression=switched_on("compression"),
         ciphers=names("ciphers"),
         macs=names("macs"),
         key_exchanges=names("kexalgorithms"),
         control_master=first("controlmaster", "no").lower() not in {"no", "false"},
-        control_path=next(iter(_paths([control_path], tokens)), None) if control_path else None,
+        control_path=next(iter(paths([control_path], tokens)), None) if control_path else None,
         everything=dict(everything),
     )
-
-
-def parse_jumps(text: str) -> tuple[Jump, ...]:
-    """``ProxyJump``: ``[user@]host[:port]`` or ``ssh://…``, separated by commas.
-
-    Raises :class:`ClientError` for a hop that cannot be read.
-    """
-    return tuple(_parse_jump(part.strip()) for part in text.split(",") if part.strip())
-
-
-_JUMP = re.compile(
-    r"(?:ssh://)?(?:(?P<user>.+)@)?(?:\[(?P<bracketed>[^\]]+)\]|(?P<host>[^:@\[\]]+|[0-9a-fA-F:]*:[0-9a-fA-F:.%]*))"
-    r"(?::(?P<port>[0-9]+))?/?"
-)
-
-
-def _parse_jump(text: str) -> Jump:
-    found = _JUMP.fullmatch(text)
-    if found is None:
-        raise ClientError(f"ProxyJump in your ssh configuration cannot be read: {text!r}")
-    host = found["bracketed"] or found["host"]
-    check_names(host, found["user"])
-    return Jump(host, found["user"], int(found["port"]) if found["port"] else None)
-
-
-def _unless_none(value: str) -> str | None:
-    return value if value and value.lower() != "none" else None
-
-
-def _strictness(value: str) -> StrictHostKeyChecking:
-    match value.lower():
-        case "yes" | "true":
-            return StrictHostKeyChecking.YES
-        case "no" | "false" | "off":
-            return StrictHostKeyChecking.NO
-        case "accept-new":
-            return StrictHostKeyChecking.ACCEPT_NEW
-        case _:
-            return StrictHostKeyChecking.ASK
-
-
-_TIME = re.compile(r"([0-9]+)([smhdw]?)", re.IGNORECASE)
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
-
-def _seconds(value: str) -> float | None:
-    """TIME FORMATS of sshd_config(5): ``90``, ``1m30s``; None for ``none``."""
-    parts = _TIME.findall(value)
-    if not parts or "".join(number + unit for number, unit in parts) != value:
-        return None
-    return float(sum(int(number) * _UNITS[unit.lower()] for number, unit in parts))
-
-
-def _tokens(
-    alias: str, hostname: str, port: int, user: str, key_alias: str | None
-) -> dict[str, str]:
-    """TOKENS of ssh_config(5), those that files and ProxyCommand may hold."""
-    account = pwd.getpwuid(os.getuid())
-    node = os.uname().nodename
-    return {
-        "%": "%",
-        "d": account.pw_dir,
-        "h": hostname,
-        "i": str(os.getuid()),
-        "k": key_alias or alias,
-        "L": node.split(".")[0],
-        "l": node,
-        "n": alias,
-        "p": str(port),
-        "r": user,
-        "u": account.pw_name,
-    }
-
-
-def _expand(text: str, tokens: Mapping[str, str]) -> str:
-    return re.sub("%(.)", lambda found: tokens.get(found[1], found[0]), text)
-
-
-def _expand_path(text: str, tokens: Mapping[str, str]) -> str:
-    text = re.sub(r"\$\{(\w+)\}", lambda found: os.environ.get(found[1], found[0]), text)
-    # ssh takes the home directory from the passwd database, not from HOME.
-    if text == "~" or text.startswith("~/"):
-        text = tokens["d"] + text[1:]
-    elif text.startswith("~"):
-        text = os.path.expanduser(text)  # noqa: PTH111 (the PathLib form raises for unknown users)
-    return _expand(text, tokens)
-
-
-def _paths(values: Iterable[str], tokens: Mapping[str, str]) -> list[Path]:
-    return [Path(_expand_path(value, tokens)) for value in values if _unless_none(value)]
-
-
-def _split_files(value: str) -> Sequence[str]:
-    """``ssh -G`` prints several files side by side and quotes nothing; names may hold blanks."""
-    files: list[str] = []
-    for part in re.split(r" (?=[/~])", value):
-        files += [part] if part.startswith(("/", "~")) else part.split()
-    return files
-
-
-def _agent(value: str, tokens: Mapping[str, str]) -> Path | None:
-    """IdentityAgent: a path, ``none``, ``SSH_AUTH_SOCK``, or ``$VARIABLE``."""
-    if value.lower() == "none":
-        return None
-    if value in {"", "SSH_AUTH_SOCK"}:
-        value = os.environ.get("SSH_AUTH_SOCK", "")
-    elif value.startswith("$") and not value.startswith("${"):
-        value = os.environ.get(value[1:], "")
-    return Path(_expand_path(value, tokens)) if value else None

@@ -40,10 +40,11 @@ def read(
     if config_file is not None:
         texts = [] if str(config_file) == "none" else [_read(config_file, needed=True)]
     everything: dict[str, tuple[str, ...]] = {}
-    if user is not None:
-        everything["user"] = (user,)
-    if port is not None:
-        everything["port"] = (str(port),)
+    # The first value of an option counts, and tokens in later ones take theirs from it.
+    asked = "Host *\n"
+    asked += f'  User "{user}"\n' if user is not None else ""
+    asked += f"  Port {port}\n" if port is not None else ""
+    texts = [f"{asked}{text}" for text in texts] or [asked]
     for text in texts:
         for name, values in _look_up(host, _readable(text, warn)).items():
             if name == "identityfile":
