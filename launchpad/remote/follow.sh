@@ -56,7 +56,13 @@ guard() {
   if [ "$?" = 1 ]; then
     while read -r -t "$patience" _; do :; done
   else
-    while timeout "$patience" sh -c 'read -r _'; do :; done
+    # The 6 is stdin here, too; and whoever ends us must end that timeout with us.
+    exec 6<&0
+    trap 'kill "$!" 2>/dev/null; exit' TERM
+    while
+      timeout "$patience" sh -c 'read -r _' <&6 &
+      wait "$!"
+    do :; done
   fi
   # $$ is the follow; nobody else may be hit if it has gone and its number belongs to another.
   read_stat self && [ "$parent" = "$$" ] || exit
@@ -70,11 +76,17 @@ guard() {
 }
 
 start_guard() {
+  # A reader that has gone is an error of whoever writes, and not the end of this shell.
+  trap '' PIPE
   # In an asynchronous list stdin is /dev/null, in dash even where `<&0` stands: hence the 6.
   exec 6<&0
   guard <&6 >/dev/null 2>&1 5<&- 6<&- &
   guard=$!
   exec 6<&-
+}
+
+stop_guard() {
+  kill "$guard" 2>/dev/null
 }
 
 # position: sets at to where descriptor 5 stands.
@@ -193,7 +205,7 @@ copy() {
     # With NUL as the delimiter one byte, whatever it is, is read without a fork. (A probe by
     # size would need one.)
     IFS= read -r -d '' -n 1 -u 5 byte || return 0
-    if [ -n "$byte" ]; then printf %s "$byte"; else printf '\000'; fi || return
+    { if [ -n "$byte" ]; then printf %s "$byte"; else printf '\000'; fi; } 2>/dev/null || return
   fi
   cat <&5 2>/dev/null
 }
@@ -212,7 +224,13 @@ begin_log() {
 # finish: the last words of the stream, and the end of the guard.
 finish() {
   frame "done"
-  kill "$guard" 2>/dev/null
+  stop_guard
+}
+
+# break_off: nobody reads any more.
+break_off() {
+  stop_guard
+  exit 1
 }
 
 # follow OFFSET [HEX]: from OFFSET to the last byte of the job; HEX as hex_before gives it.
@@ -225,7 +243,7 @@ follow() {
     [ -e "$dir/running" ] || ended=yes
     [ -z "$main_pid" ] || main_lives || ended=yes
     if [ -n "$ended" ] || [ "$((turn % turns_per_look))" = 0 ]; then look; fi
-    copy || exit 1
+    copy || break_off
     [ -z "$ended" ] || break
     [ -n "$pace" ] || choose_pace
     turn=$((turn + 1))

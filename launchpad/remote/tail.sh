@@ -62,7 +62,7 @@ dump() {
   {
     dd bs=262144 count="$((dump_rest / 262144))" &&
       { [ "$((dump_rest % 262144))" = 0 ] || dd bs="$((dump_rest % 262144))" count=1; }
-  } <&5 2>/dev/null || exit 1
+  } <&5 2>/dev/null || break_off
   event end
   finish
 }

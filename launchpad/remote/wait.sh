@@ -55,7 +55,7 @@ wait_for_jobs() {
     turn=$((turn + 1))
     pause
   done
-  kill "$guard" 2>/dev/null
+  stop_guard
 }
 
 wait_for_jobs

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
     from support.shells import Shell
 
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this machine lives: a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return stat.rpartition(") ")[2][:1] not in ("Z", "X", "")
+
+
 SCRIPTS = ("common", "members", "facts", "follow", "tail")
 
 
@@ -106,7 +116,6 @@ class FarSide:
                 return
             if not data:
                 return
-            taken += len(data)
             if stream is None:
                 for frame in reader.feed(data):
                     if frame.name in {"log", "unknown"}:
@@ -115,6 +124,7 @@ class FarSide:
                         stream = LogStream(marker, int(frame.words[0]))
                 data = reader.take_rest() if stream else b""
             if stream is not None:
+                taken += len(data)
                 self.pieces += stream.feed(data)
 
     def _read_stderr(self, _marker: bytes) -> None:
@@ -145,16 +155,17 @@ class FarSide:
         wait_until(lambda: data in self.data, timeout, f"{data!r} in {self.data[-200:]!r}")
 
     def wait_for_event(self, event: type[Piece], timeout: float = 20) -> Piece:
-        return wait_until(
-            lambda: next((piece for piece in self.pieces if isinstance(piece, event)), None),
-            timeout,
-            f"{event.__name__} in {self.events}",
-        )
+        def find() -> list[Piece]:
+            return [piece for piece in self.pieces if isinstance(piece, event)]
+
+        return wait_until(find, timeout, f"{event.__name__} in {self.events}")[0]
 
     def finish(self, timeout: float = 20) -> StreamEnd:
-        """The end of the stream, after which nothing of the call lives."""
+        """The end of the stream, after which the client goes and nothing of the call lives."""
         end = self.wait_for_event(StreamEnd, timeout)
-        wait_until(lambda: not self.processes(), 5, "the far side's processes gone")
+        with suppress(OSError):
+            self.stdin.close()
+        wait_until(lambda: not self.processes(), 5, f"nothing left of {self.processes()}")
         assert isinstance(end, StreamEnd)
         return end
 

@@ -40,7 +40,11 @@ class StartedJob:
 
 @contextmanager
 def started(
-    shell: Shell, argv: Sequence[bytes], environment: Mapping[str, bytes] | None = None
+    shell: Shell,
+    argv: Sequence[bytes],
+    environment: Mapping[str, bytes] | None = None,
+    *,
+    on_exit: str | None = None,
 ) -> Iterator[StartedJob]:
     """Start ``argv`` as launchpad does in a container; what is left of it ends with the block."""
     with TemporaryDirectory(prefix="launchpad-test-") as state:
@@ -50,6 +54,7 @@ def started(
             environment=tuple(
                 (name, Secret(to_text(value))) for name, value in (environment or {}).items()
             ),
+            on_exit=on_exit,
         )
         call = launch_call((), state, spec, "{}", follow=False)
         done = subprocess.run(
