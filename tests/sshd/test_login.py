@@ -3,7 +3,9 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -176,13 +178,13 @@ def agent(keys: Keys, tmp_path: Path) -> Iterator[Callable[..., Path]]:
     """Start an ssh-agent that holds the keys named; returns its socket."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(*names: str) -> Path:
+    def start(*names: str, confirm: bool = False) -> Path:
         path = tmp_path / f"agent{len(started)}"
         started.append(subprocess.Popen(["ssh-agent", "-D", "-a", str(path)]))
         wait_until(path.exists, "the agent listens")
         for name in names:
             environment = {**os.environ, "SSH_AUTH_SOCK": str(path)}
-            command = ["ssh-add", "-q", str(keys.private(name))]
+            command = ["ssh-add", "-q", *(["-c"] if confirm else []), str(keys.private(name))]
             subprocess.run(command, env=environment, check=True)
         return path
 
@@ -214,6 +216,43 @@ def test_other_kinds_of_keys_of_the_agent(
 ) -> None:
     config = kinds_server.config(f"IdentityAgent {agent(_file(kind))}", key=None)
     assert "of the agent" in log_in(config, said)
+
+
+def test_a_key_that_the_agent_does_not_let_us_use(
+    agent: Callable[..., Path], server: Server, keys: Keys, said: Said
+) -> None:
+    """`ssh-add -c` wants a confirmation, and nobody is there to give it: the next key is tried."""
+    settings = [f"IdentityAgent {agent('user', confirm=True)}"]
+    error = refusal(server.config(*settings, key=None), said)
+    assert "user of the agent could not sign" in error.details
+    keys.make("copy_of_user", "-t", "ed25519")
+    for ending in ("", ".pub"):
+        shutil.copy(keys.private(f"user{ending}"), keys.private(f"copy_of_user{ending}"))
+    assert "logged in with" in log_in(server.config("IdentityAgent none", key="copy_of_user"), said)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"\0\0\0\x01\x05", b"\0\0\0\x01\x0c", b"\0\0\0\x05\x0c\0\0\0\x09", b"\xff" * 9]
+)
+def test_an_agent_that_makes_no_sense(
+    answer: bytes, server: Server, said: Said, tmp_path: Path
+) -> None:
+    path = tmp_path / "agent"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        error = refusal(server.config(f"IdentityAgent {path}", key=None), said)
+        thread.join()
+    assert "agent: the agent" in error.details or answer == b"\0\0\0\x01\x0c"
 
 
 def test_no_agent_where_none_is_wanted(

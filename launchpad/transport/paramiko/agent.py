@@ -48,7 +48,7 @@ class Agent:
     def identities(self) -> list[AgentIdentity]:
         """In the agent's own order."""
         answer = self._ask(bytes([_REQUEST_IDENTITIES]), _IDENTITIES_ANSWER, _PATIENCE)
-        count, rest = struct.unpack(">I", answer[:4])[0], answer[4:]
+        count, rest = int.from_bytes(answer[:4], "big"), answer[4:]
         found = []
         for _ in range(count):
             blob, rest = _take(rest)

@@ -53,7 +53,11 @@ class Keyring:
         """An agent and what it holds. Raises :class:`AgentFault`."""
         if path not in self._agents:
             agent = Agent(path)
-            self._agents[path] = (agent, agent.identities())
+            try:
+                self._agents[path] = (agent, agent.identities())
+            except AgentFault:
+                agent.close()
+                raise
         return self._agents[path]
 
     def is_open(self, file: KeyFile) -> bool:

@@ -228,7 +228,7 @@ def _matches_hash(field: bytes, name: str) -> bool:
     if len(parts) != 4 or parts[1] != b"1":  # noqa: PLR2004
         raise ValueError("unknown way of hashing")
     try:
-        salt, digest = base64.b64decode(parts[2]), base64.b64decode(parts[3])
+        salt, digest = (base64.b64decode(part, validate=True) for part in parts[2:])
     except (binascii.Error, ValueError):
         raise ValueError("the hashed name is not base64") from None
     return hmac.compare_digest(hmac.digest(salt, name.encode(), "sha1"), digest)
