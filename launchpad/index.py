@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from launchpad.command import to_bytes, to_text
 from launchpad.errors import ClientError, UsageError
 from launchpad.job import Identity, JobId
 from launchpad.state_directory import own_state_directory
+from launchpad.target import Target, ThisMachine, parse_target
 
 SCHEMA_VERSION = 1
 
@@ -87,6 +88,16 @@ class Entry:
         return self.id.name
 
     @property
+    def place(self) -> Target:
+        """The target, with the number of the very container in which the job was started.
+
+        A container's name may be given to another one; and a name has to be looked up. Raises
+        :class:`~launchpad.errors.UsageError` where the target cannot be read.
+        """
+        target = parse_target(self.target)
+        return target if isinstance(target, ThisMachine) else replace(target, number=self.ctid)
+
+    @property
     def spec(self) -> dict[str, Any]:
         """The record as data; empty where it cannot be read."""
         try:
@@ -94,6 +105,15 @@ class Entry:
         except ValueError:
             return {}
         return data if isinstance(data, dict) else {}
+
+
+def by_container(entries: Iterable[Entry]) -> list[tuple[Entry, ...]]:
+    """The jobs that one call can ask about, in groups; in the order in which they came."""
+    groups: dict[tuple[str, int | None, str], list[Entry]] = {}
+    for entry in entries:
+        key = (entry.target, entry.ctid, entry.state_directory)
+        groups.setdefault(key, []).append(entry)
+    return [tuple(group) for group in groups.values()]
 
 
 class Index:
@@ -208,6 +228,16 @@ class Index:
                 "SELECT id, name FROM job ORDER BY created_at DESC, sequence DESC"
             ).fetchall()
         return list(dict.fromkeys(word for row in rows for word in row))
+
+    def targets(self) -> list[str]:
+        """The targets of all jobs, those of the newest job first."""
+        with self._reading() as connection:
+            if connection is None:
+                return []
+            rows = connection.execute(
+                "SELECT target FROM job GROUP BY target ORDER BY max(created_at) DESC"
+            ).fetchall()
+        return [target for (target,) in rows]
 
     def _select(self, where: str = "", *values: object, limit: int = -1) -> list[Entry]:
         with self._reading() as connection:

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from launchpad.errors import UsageError
 
@@ -43,9 +43,13 @@ class ThisMachine:
 
 @dataclass(frozen=True, slots=True)
 class LocalContainer:
-    """``local:101``: launchpad runs on the node itself."""
+    """``local:101``: launchpad runs on the node itself.
+
+    ``number``: the CTID behind a name, where it is known already.
+    """
 
     container: int | str
+    number: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"local:{self.container}"
@@ -53,10 +57,11 @@ class LocalContainer:
 
 @dataclass(frozen=True, slots=True)
 class RemoteContainer:
-    """A container behind ssh. ``container``: its CTID, or its name."""
+    """A container behind ssh. ``container``: its CTID, or its name; ``number`` as above."""
 
     host: Host
     container: int | str
+    number: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         if self.host.port is None:

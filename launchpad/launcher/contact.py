@@ -282,7 +282,7 @@ def _enter(nodes: Nodes, target: Target) -> Contact:
     if isinstance(target, ThisMachine):
         nodes.link(None)
         return Contact(target, None, state_directory_for(target), nodes)
-    container = target.container
+    container = target.container if target.number is None else target.number
     if isinstance(container, int):
         place = nodes.memory.find(nodes.named, container)
         contact = Contact(target, container, state_directory_for(target), nodes, place)
@@ -291,4 +291,5 @@ def _enter(nodes: Nodes, target: Target) -> Contact:
         ctid, place = nodes.find_by_name(container)
         contact = Contact(target, ctid, state_directory_for(target), nodes, place)
         contact.open(remembered=False)
+        nodes.memory.note(nodes.named, ctid, place)
     return contact

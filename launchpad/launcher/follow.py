@@ -95,7 +95,7 @@ class Follow:
         self._queue: deque[FollowEvent] = deque()
         self._ended = False
         self._moved: str | None = None
-        self._question = Question(desk.target(entry.target), (entry,))
+        self._question = Question(entry.place, (entry,))
         self._conversation = Conversation(desk, self._question.target, self._call)
         self._contact: Contact
         if line is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from launchpad.errors import LaunchpadError, UsageError
-from launchpad.index import Entry
+from launchpad.index import Entry, by_container
 from launchpad.job import TICKS_PER_SECOND
 from launchpad.kill_reply import Ended, kill_sentence, parse_ended
 from launchpad.launcher import ends
@@ -26,7 +26,6 @@ from launchpad.proxmox import ANSWER_DEADLINE
 from launchpad.record import started_by
 from launchpad.replies import parse_facts
 from launchpad.state import Job, is_ended
-from launchpad.target import parse_target
 
 GRACE = 10.0
 
@@ -161,13 +160,8 @@ def kill(desk: Desk, entries: Sequence[Entry], request: KillRequest) -> KillRepo
         if (known := ends.known_end(entry)) is not None:
             done[entry.id.text] = Killed(known, Ended())
             request.on_killed(done[entry.id.text])
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        if entry.id.text not in done:
-            groups.setdefault((entry.target, entry.state_directory), []).append(entry)
-    questions = [
-        Question(parse_target(target), tuple(group)) for (target, _), group in groups.items()
-    ]
+    groups = by_container(entry for entry in entries if entry.id.text not in done)
+    questions = [Question(group[0].place, group) for group in groups]
 
     def take(answer: Answer) -> None:
         ends.remember(desk, answer.jobs)

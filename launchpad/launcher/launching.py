@@ -28,7 +28,6 @@ from launchpad.proxmox import ANSWER_DEADLINE
 from launchpad.replies import parse_facts, parse_spec
 from launchpad.scripts import PROFILE_DEADLINE
 from launchpad.state import Job, Running
-from launchpad.target import parse_target
 from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
 from launchpad.verdict import Place, job_of
 
@@ -134,7 +133,7 @@ def look_up(desk: Desk, entry: Entry) -> Job | None:
     None: nothing was started, and nothing will be, however late its bytes arrive. Raises
     :class:`LaunchpadError` where nobody can be asked.
     """
-    target = parse_target(entry.target)
+    target = entry.place
     with connect(target, desk.options_for(target)) as contact:
         words = [entry.id.text, entry.state_directory, str(PROFILE_DEADLINE)]
         frames = contact.ask(

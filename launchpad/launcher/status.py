@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from launchpad.errors import LAUNCHPAD_FAILED, LaunchpadError
-from launchpad.index import Entry
+from launchpad.index import Entry, by_container
 from launchpad.launcher import ends
 from launchpad.launcher.asking import (
     Answer,
@@ -17,7 +17,7 @@ from launchpad.launcher.asking import (
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.selection import Everything, select
 from launchpad.state import Job, is_ended
-from launchpad.target import Target, parse_target
+from launchpad.target import Target
 
 # Without a word on the command line, an end is shown for this long (seconds).
 RECENT = 24 * 3600.0
@@ -97,14 +97,8 @@ def _unique(entries: Iterable[Entry]) -> list[Entry]:
 def questions_of(desk: Desk, choice: Choice) -> list[Question]:
     """What must be asked, container by container. Known ends are not asked for again."""
     wanted = {str(target): target for target in choice.targets}
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in choice.entries:
-        if entry.end is None and entry.target not in wanted:
-            groups.setdefault((entry.target, entry.state_directory), []).append(entry)
-    questions = [
-        Question(parse_target(target), tuple(entries))
-        for (target, _directory), entries in groups.items()
-    ]
+    asked = (entry for entry in choice.entries if entry.end is None and entry.target not in wanted)
+    questions = [Question(group[0].place, group) for group in by_container(asked)]
     for name, target in wanted.items():
         own = [entry for entry in desk.index.open_entries() if entry.target == name]
         questions.append(Question(target, tuple(own), everything=True))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from launchpad.errors import LAUNCHPAD_FAILED, ClientError, LaunchpadError
 from launchpad.frames import Frame, FrameReader
-from launchpad.index import Entry
+from launchpad.index import Entry, by_container
 from launchpad.launcher.asking import Question, job_word, jobs_of
 from launchpad.launcher.contact import Contact
 from launchpad.launcher.conversation import Conversation, Notice, Opened, Said, clock
@@ -78,7 +78,7 @@ def wait(
             tell(Ended(job))
     several: SideBySide[WaitEvent] = SideBySide()
     try:
-        for group in _by_container(open_entries):
+        for group in by_container(open_entries):
             _begin(desk, group, several, tell)
         while len(codes) < len(entries):
             event = several.take(None if ends is None else max(0.0, ends - time.monotonic()))
@@ -88,13 +88,6 @@ def wait(
     finally:
         several.end()
     return next((codes[entry.id.text] for entry in entries if codes[entry.id.text]), 0)
-
-
-def _by_container(entries: Sequence[Entry]) -> list[tuple[Entry, ...]]:
-    groups: dict[tuple[str, str], list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.target, entry.state_directory), []).append(entry)
-    return [tuple(group) for group in groups.values()]
 
 
 def _begin(
@@ -123,7 +116,7 @@ class _Watch:
     def __init__(self, desk: Desk, group: tuple[Entry, ...]) -> None:
         self._desk = desk
         self._left = {entry.id: entry for entry in group}
-        self._target = desk.target(group[0].target)
+        self._target = group[0].place
         self._contact: Contact
         self._frames: list[Frame] = []
         self._conversation = Conversation(desk, self._target, self._call)

@@ -243,3 +243,18 @@ def test_status_of_a_target_finds_the_jobs_of_a_container_elsewhere(
     ids = [each["id"] for each in other("status", "--json", "pve1:105").json()["jobs"]]
     assert job in ids
     assert other("tail", job).code == 0
+
+
+@pytest.mark.exclusive
+def test_a_job_stays_with_its_container_when_the_name_goes_to_another(
+    lab: Lab, only_pve1: Client
+) -> None:
+    job = started(only_pve1("run", "pve1:worker", "--", "sleep", "300"))
+    config = (lab.settings.pve / "nodes/pve2/lxc/105.conf").read_text()
+    with cluster_file(lab, "nodes/pve2/lxc/105.conf", config.replace("worker", "renamed")):
+        pve1, pve2 = lab.watch("pve1"), lab.watch("pve2")
+        assert only_pve1.status(job)["state"] == "running"
+        assert (len(pve1.sessions), len(pve2.sessions)) == (0, 1)
+        only_pve1.succeed("kill", job)
+        only_pve1.expect_end(job, code=143)
+        assert only_pve1("run", "pve1:worker", "--", "true").code == 125
