@@ -49,7 +49,7 @@ def _run(arguments: Sequence[str]) -> int:
     from launchpad.command import from_command_line
     from launchpad.errors import LaunchpadError
 
-    session = Session()
+    session = Session.begin()
     try:
         words = [from_command_line(argument) for argument in arguments]
         with launchpad.make_context("launchpad", words, obj=session) as context:

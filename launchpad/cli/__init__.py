@@ -5,13 +5,12 @@ knows the first line of each verb's help (a test compares it with the verb's own
 """
 
 import importlib
-import os
 from dataclasses import dataclass
 from typing import cast
 
 import click
 
-from launchpad.cli.common import LOCAL_PATH, Session, connection_options, write_options
+from launchpad.cli.common import connection_options, write_options
 from launchpad.version import __version__
 
 
@@ -30,6 +29,9 @@ VERBS = {
     "wait": _Entry("JOB...", "Wait for jobs to end; exit with the job's own code."),
     "push": _Entry("SRC TARGET:PATH", "Copy a file or directory into the container."),
     "pull": _Entry("TARGET:PATH DEST", "Copy a file or directory out of the container."),
+    "completion": _Entry(
+        "bash|zsh|fish", "Print the script that completes launchpad's words in a shell."
+    ),
     "config": _Entry("show", "Show the configuration in force, and where it comes from."),
 }
 
@@ -112,14 +114,6 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 @click.pass_context
 def launchpad(ctx: click.Context) -> None:
     """Start a process inside a Proxmox container, detached, and know what became of it."""
-    session = ctx.ensure_object(Session)
-    for variable, name in (
-        ("LAUNCHPAD_SSH_CONFIG", "ssh_config"),
-        ("LAUNCHPAD_CONFIG", "config_file"),
-    ):
-        value = os.environ.get(variable)
-        if value and getattr(session, name) is None:
-            setattr(session, name, LOCAL_PATH.convert(value, None, ctx))
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         ctx.exit()

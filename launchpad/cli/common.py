@@ -19,6 +19,8 @@ import click
 from launchpad.command import to_bytes
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from launchpad.config import Config
     from launchpad.index import Index
     from launchpad.job import JobId
@@ -47,6 +49,14 @@ class Session:
     job: "JobId | None" = None
     started: Literal["yes", "no", "unknown"] = "no"
     _config: "Config | None" = field(default=None, repr=False)
+
+    @classmethod
+    def begin(cls) -> "Session":
+        """A session as the environment has it; options on the command line go before that."""
+        return cls(
+            ssh_config=_path_from("LAUNCHPAD_SSH_CONFIG"),
+            config_file=_path_from("LAUNCHPAD_CONFIG"),
+        )
 
     @property
     def config(self) -> "Config":
@@ -123,6 +133,11 @@ class Session:
             say(f"-v {printable(line)}")
 
 
+def _path_from(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value).expanduser() if value else None
+
+
 def say(line: str) -> None:
     """One line for the user, on stderr. What comes from elsewhere has been made printable."""
     sys.stderr.write(f"{line}\n")
@@ -181,6 +196,48 @@ class LocalPath(click.ParamType[Path]):
         if not value or "\0" in value:
             self.fail(f"{value!r} is not a path", param, ctx)
         return Path(os.fsdecode(to_bytes(value))).expanduser()
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """The shell knows the names of files."""
+        del ctx, param
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class KnownWord(click.ParamType[str]):
+    """A job, a target or ``TARGET:PATH``: any text, but the known ones can be completed."""
+
+    name = "text"
+
+    def __init__(self, metavar: str) -> None:
+        self._metavar = metavar
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text itself."""
+        del param, ctx
+        return str(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        """Jobs of the index, aliases and targets, as the metavar promises."""
+        del param
+        from click.shell_completion import CompletionItem
+
+        from launchpad.cli import completion
+
+        session = ctx.ensure_object(Session)
+        words: list[str] = []
+        if "JOB" in self._metavar:
+            words += completion.job_words(session)
+        if "TARGET:" in self._metavar:
+            words += [f"{word}:" for word in completion.target_words(session)]
+        elif "TARGET" in self._metavar:
+            words += completion.target_words(session)
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 DURATION = Duration()
@@ -280,8 +337,13 @@ def verb(
     """Make a click command of a function; its name is the verb, its docstring the help."""
 
     def decorate(function: Callable[Concatenate[Session, P], int | None]) -> click.Command:
-        command = click.command(cls=cls, name=function.__name__.rstrip("_"), epilog=epilog)
-        return command(connection_options(click.pass_obj(function)))
+        decorated = click.command(cls=cls, name=function.__name__.rstrip("_"), epilog=epilog)
+        command = decorated(connection_options(click.pass_obj(function)))
+        for param in command.params:
+            # What a word means stands in its metavar; completion goes by that.
+            if isinstance(param, click.Argument) and param.type is click.STRING and param.metavar:
+                param.type = KnownWord(param.metavar)
+        return command
 
     return decorate
 
