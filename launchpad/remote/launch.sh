@@ -232,6 +232,10 @@ launch() {
   choose_session
   [ "$wanted_launcher" != tmux ] || lend_terminal
 
+  # A log that is appended to is shown from where this job begins.
+  offset=
+  [ -z "$log" ] || offset=$(stat -L -c %s "$log" 2>/dev/null)
+
   # Opened read-write first, so that neither open waits for the other side; then one end each.
   exec 6<>"$dir/alive" 7<"$dir/alive" 8>"$dir/alive" 6>&-
   exec 6<>"$dir/start" 9<"$dir/start" 6>&-
@@ -277,7 +281,7 @@ launch() {
   printf '%s\n%s' "${log:-$dir/log}" "$launcher_reason"
   exec 7<&-
   if [ "$follow" = yes ]; then
-    follow 0
+    follow "${offset:-0}"
   else
     frame "done"
   fi

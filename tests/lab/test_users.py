@@ -35,3 +35,15 @@ def test_a_log_below_the_users_home_is_told_by_its_path(launchpad: Client, lab: 
     owner = lab.run(101, "stat", "-c", "%U %a", job["log"]).stdout
     assert owner == b"worker 644\n"
     lab.run(101, "rm", job["log"])
+
+
+def test_a_log_that_is_appended_to_is_shown_from_where_the_job_begins(
+    launchpad: Client, lab: Lab
+) -> None:
+    path = f"/root/{secrets.token_hex(8)}.log"
+    first = launchpad.run("run", "-f", "--log", path, "pve1:101", "--", "echo", "one")
+    assert first.stdout == b"one\n", first
+    again = launchpad.run("run", "-f", "--log", path, "--append", "pve1:101", "--", "echo", "two")
+    assert again.stdout == b"two\n", again
+    assert lab.run(101, "cat", path).stdout == b"one\ntwo\n"
+    lab.run(101, "rm", path)
