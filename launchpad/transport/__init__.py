@@ -14,7 +14,7 @@ _NOBODY = "launchpad-nobody.invalid"
 def connect(
     endpoint: Endpoint, options: ConnectOptions, through: Transport | None = None
 ) -> Transport:
-    """A transport to a host, by the choice in ``options``.
+    """A transport to a host, by the choice in ``options``; from their pool, where they have one.
 
     ``through``: a transport to the host in front of ``endpoint.inner``, whose connection is used
     where it can be.
@@ -27,6 +27,16 @@ def connect(
     :class:`~launchpad.errors.ClientError` (the ssh configuration), and
     :class:`~launchpad.errors.UsageError` (no name of a host).
     """
+    if options.pool is None:
+        return _dial(endpoint, options, through)
+    from launchpad.transport.pool import unpooled
+
+    if endpoint.inner is not None:
+        return _dial(endpoint, options, unpooled(through))
+    return options.pool.lease(endpoint, options, lambda: _dial(endpoint, options, None))
+
+
+def _dial(endpoint: Endpoint, options: ConnectOptions, through: Transport | None) -> Transport:
     answer = _ask(endpoint, options)
     if options.choice == "openssh":
         return _openssh(endpoint, options, answer(), "asked for")

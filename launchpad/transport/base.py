@@ -11,9 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from launchpad.errors import LineLost
+
+if TYPE_CHECKING:
+    from launchpad.transport.pool import Pool
 
 # A line that has been silent this long although keep-alives were sent is lost (seconds).
 SILENCE_LIMIT = 45.0
@@ -107,7 +110,8 @@ class ConnectOptions:
     terminal, and the user may be asked (host key, passphrase, password). ``share``: keep an OpenSSH
     master connection of our own. ``timeout``: seconds for each step of connecting (name, TCP,
     banner, key exchange, login), unless ssh_config's ConnectTimeout is shorter. ``note`` receives
-    lines for ``-v``; ``warn`` lines that the user must see.
+    lines for ``-v``; ``warn`` lines that the user must see. ``pool``: keeps connections for further
+    calls; None: each call has its own.
     """
 
     ssh_config: Path | None = None
@@ -117,6 +121,7 @@ class ConnectOptions:
     timeout: float = 15.0
     note: Callable[[str], None] = field(default=lambda _line: None)
     warn: Callable[[str], None] = field(default=lambda _line: None)
+    pool: "Pool | None" = field(default=None, compare=False)
 
 
 class Channel(Protocol):

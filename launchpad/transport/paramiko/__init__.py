@@ -49,6 +49,10 @@ class ParamikoTransport:
         known = trust.known_hosts(config, options)
         return ParamikoTransport(behind(self._session, config, known, options), reason)
 
+    def answers(self, patience: float) -> bool:
+        """Whether the host is still there: it is asked, and has ``patience`` seconds to answer."""
+        return self._session.answers(patience)
+
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
         return self._session.open(host_line(words), terminal)
 

@@ -61,6 +61,26 @@ class Connection:
         due = max(self.line.heard, self._asked) + interval
         return max(0.0, min(due, self.line.heard + limit) - now)
 
+    def answers(self, patience: float) -> bool:
+        """Whether the host gives a sign of life within ``patience`` seconds.
+
+        No clock is asked when it last did: most stand still while a machine sleeps.
+        """
+        heard, ends = self.line.heard, time.monotonic() + patience
+        if not self.client.is_active():
+            return False
+        try:
+            self._ask_for_life()
+        except (paramiko.SSHException, EOFError, OSError):
+            return False
+        pause = 0.0005
+        while self.line.heard == heard:
+            if not self.client.is_active() or time.monotonic() >= ends:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        return self.client.is_active()
+
     def _ask_for_life(self) -> None:
         """A request that every server answers, with a refusal (RFC 4254 §4); ssh sends the same."""
         message = paramiko.Message()

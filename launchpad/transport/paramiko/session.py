@@ -92,6 +92,10 @@ class Session:
                     raise
             time.sleep(_SETTLING / 20)
 
+    def answers(self, patience: float) -> bool:
+        """Whether the host gives a sign of life within ``patience`` seconds."""
+        return self.connections[-1].answers(patience)
+
     def close(self) -> None:
         for connection in self.connections:
             connection.close()
