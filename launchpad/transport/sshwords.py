@@ -24,14 +24,24 @@ class _Words:
         resolved = re.search(r"^Authenticating to (\S+) as '([^']*)'", self.log, re.MULTILINE)
         self.resolved = f"{resolved[2]}@{resolved[1]}" if resolved else ""
         self.address = self.resolved or str(endpoint)
+        dialled = re.search(r"^Connecting to (\S+) \[.*\] port (\d+)", self.log, re.MULTILINE)
         port = f" port {endpoint.port}" if endpoint.port else ""
-        self.host = f"{endpoint.host}{port}"
-        self.name = f"[{endpoint.host}]:{endpoint.port}" if endpoint.port else endpoint.host
+        self.host = f"{dialled[1]} port {dialled[2]}" if dialled else f"{endpoint.host}{port}"
+        alias = re.search(r"^using hostkeyalias: (\S+)", self.log, re.MULTILINE)
+        self.name = alias[1] if alias else _known_name(resolved, endpoint)
         self.command = faults.ssh_command(endpoint.host, endpoint.user, endpoint.port, config_file)
 
     def find(self, pattern: str) -> re.Match[str] | None:
         """In all of the log."""
         return re.search(pattern, self.log, re.MULTILINE)
+
+
+def _known_name(resolved: re.Match[str] | None, endpoint: Endpoint) -> str:
+    """The host as known_hosts has it."""
+    host, port = endpoint.host, str(endpoint.port or 22)
+    if resolved is not None:
+        host, _, port = resolved[1].rpartition(":")
+    return host if port == "22" else f"[{host}]:{port}"
 
 
 _Reading = Callable[[_Words, re.Match[str]], LaunchpadError]

@@ -18,11 +18,12 @@ _lock = threading.Lock()
 
 def load() -> types.ModuleType:
     """paramiko, silenced: what it logs is said again in our own errors."""
-    if "paramiko" not in sys.modules:
-        with _lock, _without("invoke"), _quick_metadata():
-            importlib.import_module("paramiko")
-        _silence()
-    return sys.modules["paramiko"]
+    with _lock:
+        if "paramiko" not in sys.modules:
+            with _without("invoke"), _quick_metadata():
+                importlib.import_module("paramiko")
+            _silence()
+    return importlib.import_module("paramiko")
 
 
 def _silence() -> None:

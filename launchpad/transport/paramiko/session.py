@@ -233,16 +233,19 @@ def _prepare(connection: Connection, config: SshConfig, known: KnownHosts) -> No
     client.logger = logger
     client.packetizer.set_log(logger)
     offer = client.get_security_options()
-    offer.ciphers = _allowed(_CIPHERS, config.ciphers)
-    offer.digests = _allowed(_MACS, config.macs)
-    offer.kex = _allowed(offer.kex, config.key_exchanges)
+    offer.ciphers = _allowed(_CIPHERS, offer.ciphers, config.ciphers)
+    offer.digests = _allowed(_MACS, offer.digests, config.macs)
+    offer.kex = _allowed(offer.kex, offer.kex, config.key_exchanges)
     offer.key_types = trust.key_algorithms(config, known)
     client.use_compression(config.compression)
 
 
-def _allowed(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:
-    """What paramiko can do and the user's configuration allows; all of ours where it names none."""
-    return tuple(name for name in ours if name in theirs) or tuple(ours)
+def _allowed(
+    ours: Sequence[str], able: Sequence[str], configured: Sequence[str]
+) -> tuple[str, ...]:
+    """What this paramiko can do and the configuration allows; all of it where that names none."""
+    can = tuple(name for name in ours if name in able)
+    return tuple(name for name in can if name in configured) or can
 
 
 class _Goodbye(logging.Handler):
