@@ -95,14 +95,14 @@ def jobs_of(desk: Desk, contact: Contact, question: Question, facts: Facts) -> t
             advice="another version of launchpad at work there?",
         )
     entries = {entry.id: entry for entry in question.entries}
-    names = [*entries, *(name for name in facts.jobs if name not in entries)]
+    # A process may bear the mark of a job that lives elsewhere: on a Proxmox node one sees those of
+    # its containers. A directory is what makes a job one of this place.
+    others = [name for name, found in facts.jobs.items() if found.directory and name not in entries]
     state_directory = state_directory_of(contact, question)
     jobs = []
-    for name in names:
+    for name in (*entries, *(others if question.everything else ())):
         entry = entries.get(name)
         found = facts.of(name)
-        if entry is None and not question.everything:
-            continue
         place = Place(
             target=entry.target if entry else str(question.target),
             host=contact.host,

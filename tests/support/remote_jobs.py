@@ -34,7 +34,7 @@ class RemoteJobs:
 
     shell: Shell
     state: Path
-    ids: list[JobId] = field(default_factory=list)
+    launched: dict[JobId, tuple[str, ...]] = field(default_factory=dict)
 
     def call(self, call: RemoteCall, timeout: float = 60) -> list[Frame]:
         done = subprocess.run(
@@ -54,9 +54,10 @@ class RemoteJobs:
         job = JobSpec(new_job_id(name), command, login=False, **spec)  # type: ignore[arg-type]
         record = '{"command":["x"],"started_by":"tester@here"}'
         call = launch_call((), str(self.state), job, record, follow=False)
-        self.ids.append(job.id)
-        frames = self.call(call)
-        assert "launched" in [frame.name for frame in frames], frames
+        self.launched[job.id] = ()
+        words = [frame.words for frame in self.call(call) if frame.name == "launched"]
+        assert words, job
+        self.launched[job.id] = words[0]
         return job.id
 
     def script(self, job: str, *arguments: str, name: str = "job") -> JobId:
@@ -66,13 +67,12 @@ class RemoteJobs:
     def directory(self, job: JobId) -> Path:
         return self.state / "jobs" / job.text
 
-    def main(self, job: JobId) -> tuple[int, int]:
-        """PID and start ticks of the main process."""
-        words = (self.directory(job) / "main").read_text().split()
-        return int(words[1]), int(words[2])
+    def main(self, job: JobId) -> int:
+        """The main process."""
+        return int(self.launched[job][0])
 
     def supervisor(self, job: JobId) -> int:
-        return int((self.directory(job) / "main").read_text().split()[7])
+        return int(self.launched[job][6])
 
     def facts(self, *words: str) -> Facts:
         """What status.sh says; with no words of all jobs."""
@@ -113,18 +113,15 @@ class RemoteJobs:
 
     def clean_up(self) -> None:
         """End what the test left running."""
-        for job in self.ids:
-            mark = f"LAUNCHPAD_JOB_ID={job}".encode()
-            pids = []
-            with suppress(OSError, ValueError, IndexError):
-                pids = [self.supervisor(job), self.main(job)[0]]
-            for place in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):
-                    if mark in (place / "environ").read_bytes().split(b"\0"):
-                        pids.append(int(place.name))
-            for pid in pids:
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+        marks = {f"LAUNCHPAD_JOB_ID={job}".encode() for job in self.launched}
+        pids = [int(words[place]) for words in self.launched.values() if words for place in (6, 0)]
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if marks & set((place / "environ").read_bytes().split(b"\0")):
+                    pids.append(int(place.name))
+        for pid in pids:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def is_alive(pid: int) -> bool:
