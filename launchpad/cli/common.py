@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, cast
 
@@ -105,25 +105,14 @@ class Session:
 
     def desk(self) -> "Desk":
         """The place that the verbs of :mod:`launchpad.launcher` work from."""
-        from launchpad.launcher.desk import Desk
+        from launchpad.launcher.desk import make_desk
 
-        options = self.connect_options()
-        by_target = {
-            target: replace(
-                options,
-                choice=self.transport or settings.transport or options.choice,
-                share=options.share
-                if settings.share_connection is None
-                else settings.share_connection,
-            )
-            for target, settings in self.config.by_target().items()
-        }
-        return Desk(
+        return make_desk(
+            self.config,
+            self.connect_options(),
+            say,
             index=self.index,
-            options=options,
-            say=say,
-            aliases=self.config.aliases(),
-            options_by_target=by_target,
+            transport=self.transport,
         )
 
     def _note(self, line: str) -> None:

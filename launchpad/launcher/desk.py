@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from launchpad.config import Config
 from launchpad.index import Index
 from launchpad.target import Target, parse_target
-from launchpad.transport.base import ConnectOptions
+from launchpad.transport.base import ConnectOptions, TransportChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +39,32 @@ class Desk:
         """How the user calls that target: its alias, where exactly one stands for it."""
         names = [name for name, text in self.aliases.items() if text == target]
         return names[0] if len(names) == 1 else target
+
+
+def make_desk(
+    config: Config,
+    options: ConnectOptions,
+    say: Callable[[str], None],
+    *,
+    index: Index | None = None,
+    transport: TransportChoice | None = None,
+) -> Desk:
+    """The desk of somebody with that configuration, whose ``options`` hold for all targets.
+
+    ``transport``: what was asked for in so many words, over whatever the configuration says.
+    """
+    by_target = {
+        target: replace(
+            options,
+            choice=transport or settings.transport or options.choice,
+            share=options.share if settings.share_connection is None else settings.share_connection,
+        )
+        for target, settings in config.by_target().items()
+    }
+    return Desk(
+        index=index or Index(),
+        options=options,
+        say=say,
+        aliases=config.aliases(),
+        options_by_target=by_target,
+    )

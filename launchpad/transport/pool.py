@@ -123,15 +123,16 @@ class Pool:
     def _dial(self, key: _Key, attempt: _Attempt, dial: Dial) -> "_Shared | Transport":
         try:
             transport = dial()
+        except LaunchpadError as error:
+            attempt.error = error
+            raise
+        else:
             if not isinstance(transport, ParamikoTransport):
                 return transport
             shared = _Shared(transport)
             with self._lock:
                 self._shared.setdefault(key, []).append(shared)
             return shared
-        except LaunchpadError as error:
-            attempt.error = error
-            raise
         finally:
             with self._lock:
                 self._attempts.pop(key, None)
