@@ -25,7 +25,7 @@ from launchpad.transport.base import (
 from launchpad.transport.pipes import PipeChannel
 from launchpad.transport.spawn import Wiring, on_pipes, on_pty
 from launchpad.transport.sshlog import SshLog
-from launchpad.transport.sshwords import authenticated_by, classify
+from launchpad.transport.sshwords import authenticated_by, classify, describe_login
 
 # ssh exits with this for every failure of its own (ssh(1), EXIT STATUS), and so may a command.
 _SSH_FAILED = 255
@@ -125,7 +125,7 @@ class OpenSshTransport:
         except OSError as error:
             log.close()
             raise SshError("the ssh program cannot be run", details=str(error)) from error
-        channel = _SshChannel(wiring, log, self._endpoint, self._options.ssh_config, self._master)
+        channel = _SshChannel(wiring, log, self._endpoint, self._options, self._master)
         self._channels = [one for one in self._channels if not one.closed]
         self._channels.append(channel)
         return channel
@@ -172,14 +172,15 @@ class _SshChannel(PipeChannel):
         wiring: Wiring,
         log: SshLog,
         endpoint: Endpoint,
-        config_file: Path | None,
+        options: ConnectOptions,
         master: Path | None,
     ) -> None:
         super().__init__(wiring, lingers=False)
         self._log = log
         self._endpoint = endpoint
-        self._config_file = str(config_file) if config_file else None
+        self._options = options
         self._master = master
+        self._described = False
         self._first_words = b""
         self._last_words = b""
 
@@ -188,6 +189,8 @@ class _SshChannel(PipeChannel):
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             event = super().receive(left)
+            if event is not None:
+                self._describe_login()
             if not isinstance(event, Output) or event.stream is Stream.STDOUT:
                 return event
             self._first_words += event.data[: _FIRST_WORDS - len(self._first_words)]
@@ -197,6 +200,7 @@ class _SshChannel(PipeChannel):
             # With a pty the command has no stderr: this is ssh's "Connection to … closed."
 
     def ended(self, code: int) -> Exited:
+        self._describe_login()
         if code != _SSH_FAILED:
             return super().ended(code)
         log = self._log.read()
@@ -218,7 +222,14 @@ class _SshChannel(PipeChannel):
         return Exited(None)
 
     def _failure_in(self, words: bytes) -> LaunchpadError | None:
-        return classify(words, self._endpoint, self._config_file)
+        file = self._options.ssh_config
+        return classify(words, self._endpoint, str(file) if file else None)
+
+    def _describe_login(self) -> None:
+        if not self._described:
+            self._described = True
+            for line in describe_login(self._log.read()):
+                self._options.note(line)
 
     def forsake(self) -> None:
         if self.process.poll() is None:

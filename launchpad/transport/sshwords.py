@@ -189,6 +189,27 @@ def authenticated_by(words: bytes) -> str | None:
     return found["method"] if found else None
 
 
+def describe_login(words: bytes) -> list[str]:
+    """For ``-v``: which host key was known, and what was accepted for the login."""
+    log = _Words(_text(words), Endpoint("the host"), None)
+    said = []
+    known = log.find(r"^Host '(\S+)' is known and matches the (\S+) host key")
+    shown = log.find(r"^Server host key: \S+ (\S+)")
+    place = log.find(r"^Found (?:\S+ )?key in (\S+:\d+)")
+    if known and shown:
+        where = f" in {place[1]}" if place else ""
+        said.append(f"host key of {known[1]} is known{where}: {known[2]} {shown[1]}")
+    method = authenticated_by(words)
+    key = log.find(r"^Server accepts key: (.*?) (\S+) (SHA256:\S+)")
+    if method == "publickey" and key:
+        said.append(f"{log.address}: logged in with {key[1]} ({key[2]} {key[3]})")
+    elif method:
+        said.append(f"{log.address}: logged in with {method}")
+    elif b"master session id: " in words:
+        said.append("the connection is shared with a master that was there already")
+    return said
+
+
 def classify(
     words: bytes, endpoint: Endpoint, config_file: str | None = None
 ) -> LaunchpadError | None:

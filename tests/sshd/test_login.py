@@ -91,6 +91,17 @@ def test_a_key_that_the_host_does_not_know(
     assert "the host accepts: publickey" in error.details
 
 
+@pytest.mark.parametrize("choice", ["paramiko", "openssh"])
+def test_notes_name_the_host_key_and_what_was_accepted(
+    choice: str, server: Server, keys: Keys, said: Said
+) -> None:
+    notes = log_in(server.config(), said, choice)
+    assert f"host key of [127.0.0.1]:{server.port} is known in {server.directory}" in notes
+    assert f"ED25519 {fingerprint(keys, 'host_ed25519')}" in notes
+    assert f"{USER}@127.0.0.1:{server.port}: logged in with {keys.private('user')}" in notes
+    assert fingerprint(keys, "user") in notes
+
+
 def test_the_same_refusal_from_the_ssh_program(server: Server, keys: Keys, said: Said) -> None:
     error = refusal(server.config(key="stranger"), said, "openssh")
     assert f"{USER}@127.0.0.1:{server.port} refused the login" in error.what

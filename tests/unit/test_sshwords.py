@@ -13,7 +13,7 @@ from launchpad.errors import (
     SshError,
 )
 from launchpad.transport.base import Endpoint
-from launchpad.transport.sshwords import authenticated_by, classify
+from launchpad.transport.sshwords import authenticated_by, classify, describe_login
 
 THERE = Endpoint("pve1", "root", 2222)
 
@@ -125,6 +125,21 @@ def test_a_changed_key_with_its_remedy() -> None:
 def test_the_method_that_was_accepted() -> None:
     assert authenticated_by(LOGGED_IN.encode()) == "publickey"
     assert authenticated_by(b"Permission denied (publickey).") is None
+
+
+def test_a_login_for_the_curious() -> None:
+    words = (
+        "debug1: Authenticating to 192.0.2.4:2222 as 'gpu'\n"
+        "debug1: Server host key: ssh-ed25519 SHA256:abc\n"
+        "debug1: Host '[192.0.2.4]:2222' is known and matches the ED25519 host key.\n"
+        "debug1: Found key in /home/me/.ssh/known_hosts:3\n"
+        "debug1: Server accepts key: /home/me/.ssh/id ED25519 SHA256:def agent\n" + LOGGED_IN
+    )
+    assert describe_login(words.encode()) == [
+        "host key of [192.0.2.4]:2222 is known in /home/me/.ssh/known_hosts:3: ED25519 SHA256:abc",
+        "gpu@192.0.2.4:2222: logged in with /home/me/.ssh/id (ED25519 SHA256:def)",
+    ]
+    assert describe_login(b"") == []
 
 
 def test_bytes_that_are_no_text() -> None:
