@@ -18,6 +18,8 @@ user's home: -C '~/proj' (quoted, or your own shell puts your home there).
 The job id is printed on stdout, everything else on stderr:
   id=$(launchpad run pve1:101 -- python3 train.py)
 Values of -e KEY and --env-file stand in no process list and in no file.
+The line of --on-exit runs in the container, as the job's user, 60 s at most,
+with LAUNCHPAD_ENDED_JOB, LAUNCHPAD_STATE, LAUNCHPAD_CODE, LAUNCHPAD_LOG.
 TIME is 90, 90s, 5m, 2h or 1d.
 """
 
@@ -66,6 +68,10 @@ TIME is 90, 90s, 5m, 2h or 1d.
     "--ready-timeout",
     type=DURATION,
     help="Give up waiting for --ready (code 124); the job goes on.",
+)
+@click.option("--time-limit", type=DURATION, help="End all of the job after this time.")
+@click.option(
+    "--on-exit", metavar="SHELL", help="A line for the container's shell once the job has ended."
 )
 @click.option(
     "-f", "--follow", is_flag=True, help="Print the log to the job's end; exit with its code."

@@ -40,6 +40,8 @@ class Options:
     confirm: float
     ready: str | None
     ready_timeout: float | None
+    time_limit: float | None
+    on_exit: str | None
     follow: bool
     wait: bool
     idempotency_key: str | None
@@ -62,6 +64,8 @@ def build_request(session: Session, options: Options) -> RunRequest:
         append=options.append,
         login=next(said for said in (options.login, settings.login, True) if said is not None),
         launcher=settings.launcher or Launcher.SETSID,
+        time_limit=options.time_limit,
+        on_exit=options.on_exit,
         idempotency_key=options.idempotency_key,
     )
     _warn_about_values(options)
@@ -85,8 +89,16 @@ def _check_together(session: Session, options: Options) -> None:
         raise UsageError("--ready-timeout needs --ready", advice="--ready REGEX")
     if options.ready is not None:
         compile_ready(options.ready)
-    for option, value in (("-n", options.name), ("-u", options.user), ("-C", options.cwd)):
-        if value is not None and not value:
+    if options.time_limit == 0:
+        raise UsageError("--time-limit 0 would end the job at once", advice="leave it away")
+    for option, value in (
+        ("-n", options.name),
+        ("-u", options.user),
+        ("-C", options.cwd),
+        ("--on-exit", options.on_exit),
+        ("--idempotency-key", options.idempotency_key),
+    ):
+        if value is not None and not value.strip():
             raise UsageError(
                 f"{option} is empty", advice="is the shell variable behind it unset? Leave it away"
             )

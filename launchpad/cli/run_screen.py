@@ -172,7 +172,9 @@ def result_lines(result: RunResult, request: RunRequest) -> list[str]:
         last = job.last_line
         if last and to_text(b"".join(result.first_lines[-1:])) != last:
             lines += ["| …", f"| {printable(last)}"]
-        return [_end_line(result), *lines, log_line(job), f"next: launchpad tail {job.id}"]
+        # Who waited has seen the log's name already.
+        log = [log_line(job)] if request.mode == "confirm" else []
+        return [_end_line(result), *lines, *log, *_next_lines(job)]
     if result.timed_out:
         waited = duration_words(request.ready_timeout or 0)
         lines.append(

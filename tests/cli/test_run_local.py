@@ -170,6 +170,25 @@ def test_ready_timeout_is_124_and_the_job_goes_on(local: LocalClient) -> None:
     assert local("status", "-q").out.split() == [job]
 
 
+def test_a_time_limit_ends_the_job(local: LocalClient) -> None:
+    outcome = local("run", "--wait", "--time-limit", "0.5", "local", "--", "sleep", "30")
+    assert outcome.code == 128 + signal.SIGTERM, str(outcome)
+    assert "was killed by SIGTERM after" in outcome.err
+    assert "time limit" in outcome.err
+
+
+def test_the_line_of_on_exit_runs_when_the_job_has_ended(
+    local: LocalClient, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    words = "$LAUNCHPAD_STATE $LAUNCHPAD_CODE $LAUNCHPAD_ENDED_JOB"
+    line = f'echo "{words}" >{told}.new && mv {told}.new {told}'
+    outcome = local("run", "--wait", "--on-exit", line, "local", "--", "sh", "-c", "exit 3")
+    assert outcome.code == 3, str(outcome)
+    wait_until(told.exists, what="the line of --on-exit has run")
+    assert told.read_text() == f"exited 3 {outcome.out}"
+
+
 def test_ctrl_c_never_harms_the_job(local: LocalClient) -> None:
     process = local.client.start(
         *["run", "-f", "local", "-c", "echo begun; sleep 30"], prefix=local.prefix
