@@ -111,7 +111,7 @@ def launch_call(
     )
     return remote_call(
         prefix,
-        ("common", "members", "facts", "follow", "session", "launch"),
+        ("common", "user", "descriptors", "members", "facts", "follow", "session", "launch"),
         [
             job.id.text,
             state_directory,

@@ -1,4 +1,5 @@
-# launch.sh: starts one job and proves it. Behind common.sh and follow.sh.
+# launch.sh: starts one job and proves it. Behind common.sh, user.sh, descriptors.sh, session.sh and
+# follow.sh.
 #
 # stdin, behind the script:
 #   MARKER N1 N2     one line: the frame marker, the sizes in bytes of what follows
@@ -26,72 +27,6 @@ refuse() {
   printf '%s' "$3"
   frame "done"
   exit "$2"
-}
-
-# close_inherited: lxc-attach hands on every descriptor it was started with, and one of them open in
-# a job keeps the caller's ssh open as long as the job lives. dash cannot name those above 9 (it
-# reads `exec 12>&-` as "run 12"), but dash is only used where there is no bash.
-close_inherited() {
-  many=
-  (eval 'exec 10>&-') 2>/dev/null && many=yes
-  for descriptor in "/proc/$$/fd"/*; do
-    descriptor=${descriptor##*/}
-    case $descriptor in
-      0 | 1 | 2 | '*') ;;
-      ?) eval "exec $descriptor>&-" ;;
-      *) [ -z "$many" ] || eval "exec $descriptor>&-" ;;
-    esac
-  done
-}
-
-# read_passwd NAME: the entry of a name or uid, from stdin.
-read_passwd() {
-  while IFS=: read -r user _ uid gid _ home shell; do
-    case $1 in
-      "$user" | "$uid") return ;;
-    esac
-  done
-  return 1
-}
-
-# find_user NAME: sets user, uid, gid, home, shell from passwd(5). An empty NAME: whoever we are.
-find_user() {
-  own_uid=0
-  { while read -r field value _; do
-    [ "$field" != Uid: ] || own_uid=$value
-  done <"/proc/$$/status"; } 2>/dev/null
-  wanted=${1:-$own_uid}
-  found=
-  read_passwd "$wanted" </etc/passwd 2>/dev/null && found=yes
-  if [ -z "$found" ] && command -v getent >/dev/null; then
-    # A directory service knows users that the file does not.
-    entry=$(getent passwd "$wanted" 2>/dev/null) && {
-      IFS=:
-      set -f
-      # shellcheck disable=SC2086
-      set -- "$1" $entry
-      set +f
-      unset IFS
-      user=$2 uid=$4 gid=$5 home=${7-} shell=${8-} found=yes
-    }
-  fi
-  if [ -z "$found" ]; then
-    [ -z "$1" ] || refuse user 125 "$1"
-    # An image without a passwd entry for the user it runs as is poor, not broken.
-    user=$own_uid uid=$own_uid gid=$own_uid home=/ shell=/bin/sh
-  fi
-  shell=${shell:-/bin/sh} home=${home:-/}
-  switch=none
-  [ "$uid" = "$own_uid" ] && return
-  [ "$own_uid" = 0 ] || refuse user-not-root 125 "$1"
-  # Both keep the PID. (util-linux su and runuser fork, and so would hide the job from us.)
-  if setpriv --reuid="$uid" --regid="$gid" --init-groups -- true 2>/dev/null; then
-    switch=setpriv
-  elif busybox su -s /bin/sh "$user" -c true </dev/null >/dev/null 2>&1; then
-    switch=su
-  else
-    refuse switch-user 125 "$user"
-  fi
 }
 
 # claim_key: one link for each idempotency key, made exclusively, names the job that has it. A link
