@@ -42,30 +42,56 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     # Late, so that Ctrl-C while modules load is met too.
-    import click
-
     from launchpad.cli import launchpad
     from launchpad.cli.common import Session
-    from launchpad.command import from_command_line
-    from launchpad.errors import LaunchpadError
 
     session = Session.begin()
     try:
-        words = [from_command_line(argument) for argument in arguments]
-        with launchpad.make_context("launchpad", words, obj=session) as context:
+        words = list(map(_text_of, arguments))
+        with launchpad.make_context(
+            "launchpad", words, obj=session, terminal_width=_help_width()
+        ) as context:
             return int(launchpad.invoke(context) or 0)
-    except click.exceptions.Exit as leaving:
-        return leaving.exit_code
-    except click.Abort as error:
-        raise KeyboardInterrupt from error
-    except click.ClickException as error:
-        return _report(_from_click(error), session)
-    except LaunchpadError as error:
-        return _report(error, session)
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 # the last line of defence
-        return _report(_unexpected(error), session)
+        return _end_with(error, session)
+
+
+def _end_with(error: Exception, session: "Session") -> int:
+    """What an exception of a verb, or of click, means."""
+    import click
+
+    from launchpad.errors import LaunchpadError
+
+    match error:
+        case click.exceptions.Exit(exit_code=code):
+            return int(code)
+        case click.Abort():
+            raise KeyboardInterrupt from error
+        case click.ClickException():
+            return _report(_from_click(error), session)
+        case LaunchpadError():
+            return _report(error, session)
+        case _:
+            return _report(_unexpected(error), session)
+
+
+def _text_of(argument: str) -> str:
+    if argument.isascii():
+        return argument
+    from launchpad.command import from_command_line
+
+    return from_command_line(argument)
+
+
+def _help_width() -> int:
+    """How wide help is printed. (click would load shutil to find out.)"""
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+    except (OSError, ValueError):
+        columns = 80
+    return max(50, min(columns, 100) - 2)
 
 
 def _from_click(error: Any) -> "LaunchpadError":

@@ -5,7 +5,6 @@ knows the first line of each verb's help (a test compares it with the verb's own
 """
 
 import importlib
-from dataclasses import dataclass
 from typing import cast
 
 import click
@@ -13,26 +12,20 @@ import click
 from launchpad.cli.common import connection_options, write_options
 from launchpad.version import __version__
 
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    usage: str
-    help: str
-
-
-# The order is the order of the help.
+# What follows each verb, and the first line of its help; in the order of the help.
 VERBS = {
-    "run": _Entry("TARGET -- COMMAND [ARG...]", "Start a job, and prove that it started."),
-    "tail": _Entry("[JOB...]", "Show a job's log."),
-    "status": _Entry("[JOB|TARGET...]", "Show what became of jobs."),
-    "kill": _Entry("[JOB...]", "End all of a job."),
-    "wait": _Entry("JOB...", "Wait for jobs to end; exit with the job's own code."),
-    "push": _Entry("SRC TARGET:PATH", "Copy a file or directory into the container."),
-    "pull": _Entry("TARGET:PATH DEST", "Copy a file or directory out of the container."),
-    "completion": _Entry(
-        "bash|zsh|fish", "Print the script that completes launchpad's words in a shell."
+    "run": ("TARGET -- COMMAND [ARG...]", "Start a job, and prove that it started."),
+    "tail": ("[JOB...]", "Show a job's log."),
+    "status": ("[JOB|TARGET...]", "Show what became of jobs."),
+    "kill": ("[JOB...]", "End all of a job."),
+    "wait": ("JOB...", "Wait for jobs to end; exit with the job's own code."),
+    "push": ("SRC TARGET:PATH", "Copy a file or directory into the container."),
+    "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),
+    "completion": (
+        "bash|zsh|fish",
+        "Print the script that completes launchpad's words in a shell.",
     ),
-    "config": _Entry("show", "Show the configuration in force, and where it comes from."),
+    "config": ("show", "Show the configuration in force, and where it comes from."),
 }
 
 _EPILOG = """\b
@@ -78,7 +71,7 @@ class Launchpad(click.Group):
         del ctx
         with formatter.section("Verbs"):
             formatter.write_dl(
-                [(f"{name} {entry.usage}", entry.help) for name, entry in VERBS.items()],
+                [(f"{name} {usage}", text) for name, (usage, text) in VERBS.items()],
                 col_max=34,
             )
 

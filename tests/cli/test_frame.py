@@ -41,7 +41,7 @@ def test_version(launchpad_words: Client) -> None:
 def test_the_help_of_a_verb_begins_as_the_table_says(launchpad_words: Client, name: str) -> None:
     command = getattr(import_module(f"launchpad.cli.{name}"), name)
     assert isinstance(command, click.Command)
-    assert command.get_short_help_str(limit=200) == VERBS[name].help
+    assert command.get_short_help_str(limit=200) == VERBS[name][1]
     outcome = launchpad_words.succeed(name, "--help")
     assert outcome.out.startswith(f"Usage: launchpad {name} ")
     assert "Connection options:" in outcome.out
