@@ -322,6 +322,18 @@ def test_identities_only_uses_the_agent_for_configured_keys(
         assert f"logged in with {tmp_path}/{name} through the agent" in log_in(config, said)
 
 
+def test_identities_only_offers_nothing_else(
+    agent: Callable[..., Path], many: list[str], server: Server, keys: Keys, said: Said
+) -> None:
+    path = agent(many[0], "user")
+    config = server.config(f"IdentityAgent {path}", "IdentitiesOnly yes", key="stranger")
+    assert ssh(config, "true").returncode == 255
+    error = refusal(config, said)
+    assert f"offered: {keys.private('stranger')}" in error.details
+    assert "agent" not in error.details
+    log_in(server.config(f"IdentityAgent {path}", key="stranger"), said)
+
+
 def test_an_encrypted_key_through_the_agent_needs_no_passphrase(
     agent: Callable[..., Path], start_server: ServerMaker, keys: Keys, said: Said
 ) -> None:

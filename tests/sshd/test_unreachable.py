@@ -278,7 +278,7 @@ except LaunchpadError as error:
 
 
 def test_no_thread_keeps_the_process_alive(listen: Callable[..., Listener]) -> None:
-    """A key exchange that breaks off leaves a timer of paramiko's behind."""
+    """A key exchange that breaks off leaves threads of paramiko's behind."""
 
     def greet(connection: socket.socket, _count: int) -> None:
         connection.sendall(b"SSH-2.0-Rude\r\n")

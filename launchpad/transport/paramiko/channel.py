@@ -95,9 +95,6 @@ class Connection:
         self.line.close()
         with contextlib.suppress(Exception):
             self.client.close()
-        # A hand-shake that did not come to its end leaves a timer, which would hold the process.
-        with contextlib.suppress(Exception):
-            self.client.packetizer.complete_handshake()
 
 
 def send(client: paramiko.Transport, message: paramiko.Message) -> None:
