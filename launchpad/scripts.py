@@ -5,6 +5,7 @@ stdin, so no user text is ever part of a line, no secret stands in a process lis
 of 128 KiB for one argument is no limit.
 """
 
+import base64
 import hashlib
 import re
 import secrets
@@ -14,9 +15,16 @@ from functools import cache
 from importlib.resources import files
 
 from launchpad.command import Argv, ShellLine, quote_words, to_bytes
+from launchpad.errors import UsageError
 from launchpad.job import JobSpec
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# What runs a command in the foreground.
+EXEC_SCRIPTS = ("common", "user", "descriptors", "session", "exec")
+
+# One argument has 128 KiB at most (execve(2), MAX_ARG_STRLEN); the host's shell gets the line as one.
+_LINE_LIMIT = 120_000
 
 # What a login profile may take before the start is given up (seconds).
 PROFILE_DEADLINE = 10
@@ -61,9 +69,15 @@ def entry_words(size: int) -> tuple[str, ...]:
     shell. The script travels on in $S, so that process lists show ``eval "$S"`` and not its text.
     dd reads neither less nor more; a dd without fullblock refuses the word before reading.
     """
+    return _entry_words(
+        f"dd bs={size} count=1 iflag=fullblock 2>/dev/null||dd bs=1 count={size} 2>/dev/null"
+    )
+
+
+def _entry_words(source: str) -> tuple[str, ...]:
+    """``source``: the commands that print the script."""
     reader = (
-        f"S=$(dd bs={size} count=1 iflag=fullblock 2>/dev/null||dd bs=1 count={size} 2>/dev/null);"
-        'export S;B=bash;command -v bash >/dev/null||B=sh;exec $B -c "$E" launchpad'
+        f'S=$({source});export S;B=bash;command -v bash >/dev/null||B=sh;exec $B -c "$E" launchpad'
     )
     return ("env", "-i", f"PATH={CONTAINER_PATH}", "LC_ALL=C", 'E=eval "$S"', "sh", "-c", reader)
 
@@ -76,11 +90,43 @@ def remote_call(
     stdin: the script; one line with the marker and the sizes of the two parts; the words, quoted;
     ``rest`` as it is.
     """
-    text = script(*names)
+    return _call(prefix, script(*names), words, rest)
+
+
+def _call(
+    prefix: Sequence[str], text: bytes, words: Iterable[str | bytes], rest: bytes = b""
+) -> RemoteCall:
     marker = new_marker()
     quoted = quote_words(words)
     header = b"%s %d %d\n" % (marker, len(quoted), len(rest))
     return RemoteCall((*prefix, *entry_words(len(text))), text + header + quoted + rest, marker)
+
+
+def exec_call(prefix: Sequence[str], command: Sequence[str]) -> RemoteCall:
+    """The call that runs a command on pipes; what is sent behind it is the command's stdin.
+
+    No ``command``: the login shell.
+    """
+    return _call(prefix, script(*EXEC_SCRIPTS) + b"execute_stdin\n", command)
+
+
+def terminal_call(
+    prefix: Sequence[str], names: Sequence[str], function: str, words: Iterable[str | bytes]
+) -> RemoteCall:
+    """A call for a channel with a terminal: ``function`` of the scripts with marker and ``words``.
+
+    stdin is the terminal, so all of it stands in the line: in base64, whose alphabet every login
+    shell leaves alone. Raises :class:`UsageError` where that line would be too long.
+    """
+    marker = new_marker()
+    text = b"%s%s %s\n" % (script(*names), function.encode(), quote_words([marker, *words]))
+    encoded = base64.b64encode(text).decode("ascii")
+    if len(encoded) > _LINE_LIMIT:
+        raise UsageError(
+            "the command is too long for a call with a terminal",
+            advice="without -t there is no such limit; or put it into a file: launchpad push",
+        )
+    return RemoteCall((*prefix, *_entry_words(f"echo {encoded}|base64 -d")), b"", marker)
 
 
 def launch_call(

@@ -19,6 +19,7 @@ VERBS = {
     "status": ("[JOB|TARGET...]", "Show what became of jobs."),
     "kill": ("[JOB...]", "End all of a job."),
     "wait": ("JOB...", "Wait for jobs to end; exit with the job's own code."),
+    "exec": ("TARGET [-- COMMAND [ARG...]]", "Run a command in the foreground, or a login shell."),
     "push": ("SRC TARGET:PATH", "Copy a file or directory into the container."),
     "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),
     "completion": (
@@ -34,9 +35,9 @@ an alias of the configuration, or local. JOB is an id, a name, the beginning
 of an id, or TARGET/NAME.
 
 \b
-Exit codes: the job's own from wait, run --wait, run -f and tail -f, and from
-run when the job has already failed (128+N for signal N); 124 a time ran out;
-125 launchpad or a layer below it failed, or wrong usage of run, tail, wait;
+Exit codes: the job's own from wait, run --wait, run -f, tail -f and exec, and
+from run when the job has already failed (128+N for signal N); 124 a time ran
+out; 125 launchpad or a layer below it failed, or wrong usage of these verbs;
 126 found but not executable; 127 not found; 130 Ctrl-C, which never harms the
 job; 2 wrong usage of the other verbs; 1 from kill: something survived.
 """
@@ -56,7 +57,9 @@ class Launchpad(click.Group):
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"launchpad.cli.{cmd_name}")
-        return cast("click.Command", getattr(module, cmd_name))
+        # A name that Python has already ends in an underscore.
+        found = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
+        return cast("click.Command", found)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

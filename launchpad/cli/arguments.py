@@ -20,6 +20,8 @@ class CommandVerb(Verb):
     Without ``--`` a word behind TARGET is an error that shows the corrected line.
     """
 
+    command_usage = "-- COMMAND [ARG...]"
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what stands behind the first ``--``, untouched; click parses the rest."""
         words: tuple[str, ...] | None = None
@@ -42,7 +44,7 @@ class CommandVerb(Verb):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """The usage line, with the command."""
-        return [*super().collect_usage_pieces(ctx), "-- COMMAND [ARG...]"]
+        return [*super().collect_usage_pieces(ctx), self.command_usage]
 
     def _second_positional(self, args: Sequence[str]) -> int | None:
         """Where the second word stands that is neither an option nor its value."""

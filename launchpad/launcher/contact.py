@@ -35,6 +35,7 @@ from launchpad.transport.base import (
     Channel,
     Completed,
     ConnectOptions,
+    Terminal,
     Transport,
     exchange,
 )
@@ -154,15 +155,15 @@ class Contact:
                 error = failure
             call = self.find_again(error, call)
 
-    def start(self, call: RemoteCall) -> Channel:
+    def start(self, call: RemoteCall, terminal: Terminal | None = None) -> Channel:
         """Open ``call`` as a conversation: its script and words are sent, stdin stays open."""
-        return FollowingChannel(self, call)
+        return FollowingChannel(self, call, terminal)
 
     def find_again(self, error: LaunchpadError, call: RemoteCall, said: bytes = b"") -> RemoteCall:
         """``call`` for where the container is now; raises ``error`` where there is no such place.
 
-        ``error`` must be why ``call`` did not get into the container; ``said``: what its user has
-        seen on stderr, and which :meth:`explain` then leaves out.
+        ``error`` must be why ``call`` did not get into the container; ``said``: what was heard of
+        it until now, and which :meth:`explain` then leaves out.
         """
         before = self.prefix
         if not self._forget_place(error) and not self._move(error):
@@ -230,7 +231,11 @@ class Contact:
         if self._verdict is not None:
             return self._verdict
         error = explain(
-            replace(done, stderr=done.stderr.removeprefix(self._stale)),
+            replace(
+                done,
+                stdout=done.stdout.removeprefix(self._stale),
+                stderr=done.stderr.removeprefix(self._stale),
+            ),
             ctid=self.ctid,
             host=self.node or "this node",
             user=self.link.user,

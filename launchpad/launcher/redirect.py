@@ -9,7 +9,16 @@ from typing import Protocol
 
 from launchpad.errors import LaunchpadError
 from launchpad.scripts import RemoteCall
-from launchpad.transport.base import Channel, Completed, Event, Exited, Output, Stream, Transport
+from launchpad.transport.base import (
+    Channel,
+    Completed,
+    Event,
+    Exited,
+    Output,
+    Stream,
+    Terminal,
+    Transport,
+)
 
 # What is kept of what was said or sent before the container answered (bytes).
 _KEPT = 65536
@@ -29,16 +38,17 @@ class Way(Protocol):
     def find_again(self, error: LaunchpadError, call: RemoteCall, said: bytes) -> RemoteCall:
         """The call for where the container is now; raises ``error`` if there is no such place.
 
-        ``said``: what was on stderr until now, and is of no interest any more.
+        ``said``: what complaints were heard until now, and are of no interest any more.
         """
 
 
 class FollowingChannel:
     """See :class:`launchpad.transport.base.Channel`: ``call`` on its way into a container."""
 
-    def __init__(self, way: Way, call: RemoteCall) -> None:
+    def __init__(self, way: Way, call: RemoteCall, terminal: Terminal | None = None) -> None:
         self._way = way
         self._call = call
+        self._terminal = terminal
         self._sent: list[bytes] = []
         self._stdin_closed = False
         # The container has answered, or it is too late to begin again.
@@ -47,15 +57,17 @@ class FollowingChannel:
         self._channel = self._open()
 
     def _open(self) -> Channel:
-        channel = self._way.link.open(self._call.words)
+        channel = self._way.link.open(self._call.words, terminal=self._terminal)
         for data in (self._call.data, *self._sent):
-            channel.send(data)
+            if data:
+                channel.send(data)
         if self._stdin_closed:
             channel.close_stdin()
         return channel
 
     def send(self, data: bytes) -> None:
-        if not self._settled:
+        # What is typed is meant for what is seen at that moment: a password, say.
+        if not self._settled and self._terminal is None:
             self._sent.append(data)
             if sum(map(len, self._sent)) > _KEPT_TO_SEND:
                 self._settle()
@@ -116,8 +128,9 @@ class FollowingChannel:
         return True
 
     def _begin_again(self, error: LaunchpadError) -> None:
-        stderr = bytes(self._said[Stream.STDERR])
-        self._call = self._way.find_again(error, self._call, stderr)
+        # On a terminal all is said on one stream.
+        stream = Stream.STDOUT if self._terminal else Stream.STDERR
+        self._call = self._way.find_again(error, self._call, bytes(self._said[stream]))
         self._channel.close()
         for said in self._said.values():
             said.clear()

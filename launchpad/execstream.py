@@ -1,0 +1,86 @@
+"""Where a command's own bytes begin and end in the streams of `exec`: the other side of exec.sh.
+
+Pure. Everything before the beginning is the host's noise; everything between is passed on at once
+and exactly, but for what may be the first part of the mark of the end.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+# Of the noise before the beginning no more is kept than this (bytes).
+_NOISE_LIMIT = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The command runs: its PID and start ticks in the container."""
+
+    pid: int
+    ticks: int
+
+
+@dataclass(slots=True)
+class Beginning:
+    """Finds the frame ``begin``, also where a terminal has made its newlines longer.
+
+    ``noise``: what came before it, or until now.
+    """
+
+    marker: bytes
+    begun: Begun | None = None
+    noise: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in ``data``; what of it is the command's own."""
+        if self.begun is not None:
+            return data
+        self.noise += data
+        frame = re.search(rb"\n%s begin (\d+) (\d+)\r?\n" % re.escape(self.marker), self.noise)
+        if frame is None:
+            del self.noise[: max(0, len(self.noise) - _NOISE_LIMIT)]
+            return b""
+        self.begun = Begun(int(frame[1]), int(frame[2]))
+        own = bytes(self.noise[frame.end() :])
+        del self.noise[frame.start() :]
+        return own
+
+
+@dataclass(slots=True)
+class Ending:
+    """Finds the mark of the end. ``code``: the command's exit code, once it is there."""
+
+    marker: bytes
+    code: int | None = None
+    _held: bytes = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in ``data``; what of all that came can be passed on. Nothing follows the mark."""
+        if self.code is not None:
+            return b""
+        data = self._held + data
+        mark = re.search(rb"\x1e%s exit (\d{1,3})\x1e" % re.escape(self.marker), data)
+        if mark is not None:
+            self.code = int(mark[1])
+            self._held = b""
+            return data[: mark.start()]
+        cut = self._beginning_of_mark(data)
+        self._held = data[cut:]
+        return data[:cut]
+
+    def rest(self) -> bytes:
+        """What was held back, at the end of a stream without a mark."""
+        rest, self._held = self._held, b""
+        return rest
+
+    def _beginning_of_mark(self, data: bytes) -> int:
+        """Where a mark may begin that has not come to its end yet."""
+        longest = len(self.marker) + len("\x1e exit 255")
+        start = data.rfind(b"\x1e", max(0, len(data) - longest))
+        if start < 0:
+            return len(data)
+        whole = b"\x1e" + self.marker + b" exit "
+        tail = data[start:]
+        is_mark = whole.startswith(tail) or (
+            tail.startswith(whole) and tail[len(whole) :].isdigit()
+        )
+        return start if is_mark else len(data)
