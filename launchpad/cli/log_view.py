@@ -31,16 +31,16 @@ class LogView:
     _stdout: BinaryIO = field(default_factory=lambda: sys.stdout.buffer)
     _filters: dict[JobId, TerminalFilter] = field(default_factory=dict)
     _current: JobId | None = None
+    # Whether a terminal shows what we write, and must be protected.
+    _is_safe: bool = field(init=False)
 
-    @property
-    def is_safe(self) -> bool:
-        """Whether a terminal shows what we write, and must be protected."""
-        return not self.raw and self._stdout.isatty()
+    def __post_init__(self) -> None:
+        self._is_safe = not self.raw and self._stdout.isatty()
 
     def write(self, entry: Entry, data: bytes) -> None:
         """The log of that job goes on with ``data``."""
         self._current = entry.id
-        text = self._encode(self._filter(entry.id).feed(data)) if self.is_safe else data
+        text = self._encode(self._filter(entry.id).feed(data)) if self._is_safe else data
         if prefix := self.prefixes.get(entry.id):
             lines = text.split(b"\n")
             rest = lines.pop()
@@ -50,7 +50,7 @@ class LogView:
 
     def idle(self) -> None:
         """Nothing has come for a moment: show what is unfinished."""
-        if self._current is not None and self.is_safe:
+        if self._current is not None and self._is_safe:
             self._write(self._encode(self._filter(self._current).flush()))
 
     def notice(self, text: str) -> None:
@@ -82,7 +82,7 @@ class LogView:
         self._write(self._encode(text) + (b"\n" if in_line else b""))
 
     def _leave_line(self) -> None:
-        if self._current is not None and self.is_safe:
+        if self._current is not None and self._is_safe:
             self._write(self._encode(self._filter(self._current).break_line()))
 
     def _filter(self, job: JobId) -> TerminalFilter:
