@@ -3,6 +3,12 @@
 Whatever happens, nobody meets a traceback (except with ``LAUNCHPAD_DEBUG=1``).
 """
 
+import signal
+
+# Ctrl-C while Python loads modules ends the program as it ends any other; main takes over later.
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import contextlib
 import os
 import sys
@@ -23,6 +29,7 @@ BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script: runs and exits."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(sys.argv[1:] if arguments is None else arguments)
     code = _flush(code)
     sys.exit(code)

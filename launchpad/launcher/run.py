@@ -28,7 +28,7 @@ from launchpad.state import Job
 from launchpad.watch import Confirmation, FirstLines, Readiness, Watch, compile_ready
 
 # How long a start whose answer was lost is looked for before it is called unknown (seconds).
-_RECOVERY = 60.0
+_RECOVERY = 30.0
 _RECOVERY_STEP = 5.0
 
 
@@ -57,15 +57,19 @@ def start(desk: Desk, request: RunRequest) -> RunResult:
         if not begun.sent:
             _forget(begun)
             raise StartFailed(error, spec.id, "no") from error
-        raise StartFailed(error, spec.id, "yes" if begun.launched else "unknown") from error
+        if begun.launched:
+            raise StartFailed(error, spec.id, "yes") from error
+        find_out = f"whether it was started is not known: launchpad status {spec.id}"
+        error.advice = f"{find_out}; {error.advice}" if error.advice else find_out
+        raise StartFailed(error, spec.id, "unknown") from error
     except KeyboardInterrupt:
         raise _interrupted(begun) from None
 
 
 def _start(begun: _Start) -> RunResult:
     desk, request, spec = begun.desk, begun.request, begun.request.spec
-    git = GitState.ask()
-    with connect(request.target, desk.options_for(request.target)) as contact:
+    options = desk.options_for(request.target)
+    with GitState.ask() as git, connect(request.target, options) as contact:
         record = make_record(spec, str(request.target), ready=request.ready, git=git.answer())
         entry = _remember(desk, contact, request, record)
         begun.entry = entry
@@ -152,11 +156,11 @@ def _recover(begun: _Start, error: LaunchpadError) -> RunResult:
             break
         except LaunchpadError as failure:
             if time.monotonic() + _RECOVERY_STEP > ends:
-                error.advice = f"launchpad status {entry.id}, once {entry.target} answers again"
                 raise error from failure
             time.sleep(_RECOVERY_STEP)
     if job is None:
         begun.sent = False
+        error.advice = "nothing was started, and nothing will be: run it again"
         raise error
     begun.launched = True
     elapsed = time.monotonic() - begun.began
