@@ -22,7 +22,7 @@ class Streaming:
         self._turn = turn
         self._reader = FrameReader(marker, raw=frozenset({turn}))
         self._stdout, self._stderr, self._tail = bytearray(), bytearray(), bytearray()
-        self._over = False
+        self._recent = b""
 
     def first(self) -> Frame:
         """The frame ``turn``, or the one that refuses. Raises what failed."""
@@ -39,10 +39,17 @@ class Streaming:
     def receive(self, timeout: float) -> bytes | None:
         """Bytes of the stream; None once ``timeout`` seconds passed without. Raises what failed."""
         if self._tail:
-            data = bytes(self._tail)
+            data: bytes | None = bytes(self._tail)
             self._tail.clear()
-            return data
-        return self._next(timeout)
+        else:
+            data = self._next(timeout)
+        self._recent = (self._recent + (data or b""))[-_KEPT:]
+        return data
+
+    def early_word(self, timeout: float) -> Frame | None:
+        """The last word, should the stream have broken off with it; None where it has not."""
+        at = self._recent.find(b"\n" + self._marker)
+        return None if at < 0 else self.last(timeout, self._recent[at:])
 
     def listen(self, timeout: float) -> bool:
         """Whether the far side has said its last word by now. Waits for it; raises what failed."""

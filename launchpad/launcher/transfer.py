@@ -125,38 +125,46 @@ def pull(desk: Desk, request: Pull) -> Transferred:
     Nothing is written outside of ``destination``, whatever the container sends. Raises
     :class:`~launchpad.errors.LaunchpadError` of the layer that failed; what is here by then stays.
     """
+    exclude_spec(request.excludes)
+    with connect(request.target, desk.options_for(request.target)) as contact:
+        return pull_over(contact, request)
+
+
+def pull_over(contact: Contact, request: Pull) -> Transferred:
+    """As :func:`pull`, on a connection that is there."""
+    began = time.monotonic()
     spec = exclude_spec(request.excludes)
 
     def wanted(parts: tuple[bytes, ...], directory: bool) -> bool:  # noqa: FBT001
         path = to_text(b"/".join(parts)) + ("/" if directory else "")
         return spec is None or not spec.check_file(path).include
 
-    with connect(request.target, desk.options_for(request.target)) as contact:
-        began = time.monotonic()
-        words = [request.path, request.user or "", "yes" if request.measured else "no"]
-        words += pushed_down(request.excludes)
-        call = remote_call(contact.prefix, ("common", "user", "files", "pull"), words)
-        channel = contact.start(call)
-        try:
-            streaming = Streaming(contact, channel, call.marker, "archive")
-            reply = streaming.first()
-            if reply.name != "archive":
-                raise _refused(reply, str(contact.target), request.path, "")
-            kind, total = _kind_and_total(reply)
-            _check_destination(request, kind)
-            with Unpacker(
-                request.destination,
-                directory=kind == "directory",
-                wanted=wanted if spec else None,
-                on_progress=lambda: request.on_progress(unpacker.tally.size, total),
-            ) as unpacker:
-                packed = _receive(streaming, unpacker, request.destination)
-        finally:
-            channel.close()
+    words = [request.path, request.user or "", "yes" if request.measured else "no"]
+    words += pushed_down(request.excludes)
+    call = remote_call(contact.prefix, ("common", "user", "files", "pull"), words)
+    channel = contact.start(call)
+    try:
+        streaming = Streaming(contact, channel, call.marker, "archive")
+        reply = streaming.first()
+        if reply.name != "archive":
+            raise _refused(reply, str(contact.target), request.path, "")
+        kind, total = _kind_and_total(reply)
+        _check_destination(request, kind)
+        with Unpacker(
+            request.destination,
+            directory=kind == "directory",
+            wanted=wanted if spec else None,
+            on_progress=lambda: request.on_progress(unpacker.tally.size, total),
+        ) as unpacker:
+            packed = _receive(streaming, unpacker, request.destination)
+    finally:
+        channel.close()
     return _judged(request, packed, unpacker.tally, time.monotonic() - began)
 
 
 def _judged(request: Pull, packed: Frame, tally: Tally, elapsed: float) -> Transferred:
+    if packed.name != "packed":
+        raise _refused(packed, str(request.target), request.path, "")
     remarks, fault = judge_tar(to_text(packed.payload), "".join(packed.words))
     if fault:
         raise ContainerError(
@@ -272,16 +280,21 @@ def _send(streaming: Streaming, packer: Packer) -> None:
 
 
 def _receive(streaming: Streaming, unpacker: Unpacker, destination: Path) -> Frame:
-    """Unpack everything; the frame `packed`."""
+    """Unpack everything; the frame `packed`, which says so too where tar gave up in the middle."""
     reader = Reader()
-    while not reader.ended:
-        data = streaming.receive(STALL)
-        if data is None:
-            raise streaming.stalled()
-        try:
+    try:
+        while not reader.ended:
+            data = streaming.receive(STALL)
+            if data is None:
+                raise streaming.stalled()
             for item in reader.feed(data):
                 unpacker.take(item)
-        except DamagedArchive as error:
+    except (DamagedArchive, LaunchpadError) as error:
+        packed = streaming.early_word(STALL)
+        if packed is not None:
+            return packed
+        if isinstance(error, DamagedArchive):
             raise hostile(error, None, destination) from error
+        raise
     unpacker.finish()
     return streaming.last(STALL, reader.rest)

@@ -53,10 +53,15 @@ pull() {
   else
     refuse missing 125 "$path"
   fi
-  for pattern; do
-    shift
-    set -- "$@" "--exclude=$pattern"
-  done
+  # Not every busybox knows the option; what need not have come is then left out where it arrives.
+  if [ "$#" -gt 0 ] && tar -c -f /dev/null --exclude=x /dev/null >/dev/null 2>&1; then
+    for pattern; do
+      shift
+      set -- "$@" "--exclude=$pattern"
+    done
+  else
+    set --
+  fi
   # A link that was named is followed; those in a directory stay links.
   [ "$kind" = directory ] || set -- -h
   frame "archive $kind $total"

@@ -25,8 +25,9 @@ patience=60
 newline='
 '
 
-# fail REASON DETAIL: after `ready`.
+# fail REASON DETAIL: after `ready`. Once it is said, nothing of the push is left.
 fail() {
+  clean_up
   frame "failed $1"
   printf '%s' "$2"
   frame "done"
@@ -36,11 +37,13 @@ fail() {
 # clean_up: whatever was staged. A directory that its own user may not write is made writable first.
 clean_up() {
   trap - EXIT HUP INT TERM PIPE
-  for place in $stagings; do
-    rm -rf "./${place#./}" 2>/dev/null || {
-      chmod -R u+rwX "$place" 2>/dev/null
-      rm -rf "$place" 2>/dev/null
+  while [ "$stagings" -gt 0 ]; do
+    eval "staging=\$staging_$stagings"
+    rm -rf "$staging" 2>/dev/null || {
+      chmod -R u+rwX "$staging" 2>/dev/null
+      rm -rf "$staging" 2>/dev/null
     }
+    stagings=$((stagings - 1))
   done
 }
 
@@ -77,7 +80,8 @@ enter() {
 make_staging() {
   staging=$1/$staging_name
   problem=$(umask 077 && mkdir "$staging" 2>&1) || return 1
-  stagings="$stagings $staging"
+  stagings=$((stagings + 1))
+  eval "staging_$stagings=\$staging"
 }
 
 # forget_old: what a push that was killed by force left behind, a day ago or longer.
@@ -113,7 +117,8 @@ guard() {
 unpack() {
   if mkfifo "$staging/alive" 2>/dev/null; then
     exec 9<>"$staging/alive"
-    guard </dev/null >/dev/null 2>&1 9<&- &
+    # exec: a shell keeps copies of what is redirected for a function alone, and with them the FIFO.
+    (exec </dev/null >/dev/null 2>&1 9<&- && guard) &
   fi
   # -o: the files are ours, whatever the archive says. An old busybox leaves links out unless told.
   words=$({
@@ -183,6 +188,7 @@ place() {
     elif [ ! -e "$entry" ] && [ ! -L "$entry" ]; then
       continue
     fi
+    clear_way "$to/${entry#"$from/"}"
     set -- "$@" "$entry"
     if [ "$#" -ge 200 ]; then
       move "$@" "$to/" || return 1
@@ -190,6 +196,11 @@ place() {
     fi
   done
   [ "$#" = 0 ] || move "$@" "$to/"
+}
+
+# clear_way PLACE: busybox mv gives up where a link leads in a circle. What leads nowhere can go first.
+clear_way() {
+  [ ! -L "$1" ] || [ -e "$1" ] || rm -f "$1"
 }
 
 move() {
@@ -227,7 +238,7 @@ push() {
   need_tar
   find_place "$kind"
   read_stat "$$"
-  staging_name=.launchpad-push-$$-$ticks stagings=
+  staging_name=.launchpad-push-$$-$ticks stagings=0
   trap clean_up EXIT
   trap 'exit 1' HUP INT TERM PIPE
   make_staging . || refuse no-writing 125 "$problem"
@@ -248,6 +259,7 @@ push() {
       chmod u+w "$staging/tree" && locked=yes
     fi
     if [ -d "./$rest" ]; then fail conflict "$rest/$newline"; fi
+    clear_way "./$rest"
     move "$staging/tree" "./$rest" || fail place "$problem"
     [ -z "${locked-}" ] || chmod u-w "./$rest"
   fi
