@@ -25,14 +25,15 @@ them, says what happened there, and what to do next:
     └── JobError             job
         ├── JobRefused                  the job cannot start: directory, user, log, program
         │   └── NoSuchDirectory         its working directory is not there
-        └── JobUnknown                  no such job
+        ├── JobUnknown                  no such job
+        └── JobSurvived                 it was killed, and processes of it are left
 
 Foreign exceptions (paramiko's, OSError, subprocess') are translated at the edge
 of the transport that meets them, and nowhere else.
 """
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 # What launchpad exits with when it, or a layer below it, failed (as docker and env do).
 LAUNCHPAD_FAILED = 125
@@ -61,9 +62,14 @@ class LaunchpadError(Exception):
     ``what``: one line, for the eyes. ``details``: what the layer itself said, if it
     said anything (data from elsewhere: escape it before showing it). ``advice``: what
     to do next, a command where there is one. ``exit_code``: for the process.
+
+    Where a start failed, ``started`` is what whoever wants to try again must know, and
+    ``job_id`` the id that was chosen; None for all other errors.
     """
 
     layer: ClassVar[Layer] = Layer.CLIENT
+    started: Literal["yes", "no", "unknown"] | None = None
+    job_id: str | None = None
 
     def __init__(
         self,
@@ -78,6 +84,17 @@ class LaunchpadError(Exception):
         self.details = details
         self.advice = advice
         self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        """All of it, for a traceback: what happened, what the layer said, what to do."""
+        lines = [f"{self.what} [{self.layer}]", *self.details.splitlines()]
+        lines += [f"help: {self.advice}"] if self.advice else []
+        return "\n".join(map(_visible, lines))
+
+
+def _visible(line: str) -> str:
+    """Data from elsewhere may hold what a terminal acts on."""
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line)
 
 
 class UsageError(LaunchpadError):
@@ -184,3 +201,7 @@ class NoSuchDirectory(JobRefused):
 
 class JobUnknown(JobError):
     """No such job in the index, or in the container that was asked."""
+
+
+class JobSurvived(JobError):
+    """It was killed, and some of it is left: in the kernel, or in a frozen container."""

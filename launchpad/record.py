@@ -11,7 +11,7 @@ import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from launchpad.command import Argv, Command, ShellLine
 from launchpad.job import JobSpec
@@ -57,17 +57,32 @@ class GitState:
             return cls(None)
         return cls(process)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Whoever did not get to ask for the answer does not want it any more."""
+        process = self._take()
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+    def _take(self) -> subprocess.Popen[bytes] | None:
+        process, self._process = self._process, None
+        return process
+
     def answer(self) -> dict[str, Any] | None:
         """``{"commit": …, "dirty": …}``; None where there is none, or it takes too long."""
-        if self._process is None:
+        process = self._take()
+        if process is None:
             return None
         try:
-            output, _ = self._process.communicate(timeout=_GIT_DEADLINE)
+            output, _ = process.communicate(timeout=_GIT_DEADLINE)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.communicate()
+            process.kill()
+            process.communicate()
             return None
-        if self._process.returncode != 0:
+        if process.returncode != 0:
             return None
         lines = output.decode("utf-8", "replace").splitlines()
         commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid ")]
