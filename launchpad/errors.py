@@ -102,7 +102,7 @@ class UsageError(LaunchpadError):
 
 
 class ClientError(LaunchpadError):
-    """This machine failed: its index, its configuration, its files."""
+    """Something on this machine failed: its index, its configuration, its files."""
 
 
 class SshError(LaunchpadError):

@@ -171,16 +171,22 @@ def check_container_path(option: str, path: str) -> str:
 class JobPaths:
     """The files of a job's directory; the only place that knows their names besides remote/*.sh.
 
-    ======================  =====================================================================
-    ``spec``                what was asked: one line of JSON, written by the client, without values
-    ``main``                ``1 PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR .`` from inside
-    ``running``             empty; renamed at the end to the end record
-    ``end,1,…,.``           the end record is this *name*: state, code or signal number, epoch
-                            seconds, ticks, OOM counter before and after, ``stopped`` or ``-``
-    ``unasked``             empty; renamed by kill to ``kill,1,REASON,SIGNAL,EPOCH,.`` before it signals
-    ``log``                 stdout and stderr of the job, or a link to the file of ``--log``
-    ``alive``               a FIFO that the supervisor holds open: end of file is its end
-    ======================  =====================================================================
+    ===============  ==============================================================================
+    ``spec``         what was asked: one line of JSON, written by the client, without values
+    ``main``         ``1 PID TICKS SESSION BOOT_ID BOOT_TICKS EPOCH SUPERVISOR .`` from inside
+    ``running``      empty; renamed at the end to the end record
+    ``end,1,…,.``    the end record is this *name*: state, code or signal number, epoch seconds,
+                     ticks, OOM counter before and after, ``stopped`` or ``-``
+    ``unasked``      empty; kill renames it to ``kill,1,REASON,SIGNAL,EPOCH,.`` before it signals
+    ``log``          stdout and stderr of the job, or a link to the file of ``--log``
+    ``alive``        a FIFO that the supervisor holds open: end of file is its end
+    ``start``        a FIFO that main.sh holds during the launch: end of file is the exec
+    ``cgroup``       where the job's own cgroup is, if one could be had
+    ``members``      PIDs and ticks of members that were seen, for when their marks are gone
+    ``emptied``      that a follower saw the log lose what it had held
+    ``on-exit``      what the line of ``--on-exit`` printed
+    ``tmux``         the socket of the job's own tmux server
+    ===============  ==============================================================================
     """
 
     def __init__(self, state_directory: str, job: JobId) -> None:
@@ -210,7 +216,8 @@ class EndRecord:
 
     ``code``: an exit code, or a signal number where ``killed``. ``at``: seconds since the epoch by
     the container's clock. ``ticks``: in the clock of start ticks. ``stopped``: the supervisor was
-    sent SIGTERM as well. The OOM counters are the container's own where ``oom_own``, else the host's.
+    sent SIGTERM as well. The OOM counters are the container's own where ``oom_own``, else the
+    host's.
     """
 
     killed: bool

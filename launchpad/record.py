@@ -103,7 +103,7 @@ def command_fields(command: Command) -> tuple[list[str] | None, str | None]:
 def make_record(
     spec: JobSpec, target: str, *, ready: str | None, git: dict[str, Any] | None
 ) -> str:
-    """The record of ``spec`` as one line of ASCII; bytes that are not UTF-8 as ``\\udcXX``."""
+    r"""The record of ``spec`` as one line of ASCII; bytes that are not UTF-8 as ``\udcXX``."""
     command, shell = command_fields(spec.command)
     return json.dumps(
         {

@@ -23,7 +23,8 @@ CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What runs a command in the foreground.
 EXEC_SCRIPTS = ("common", "user", "descriptors", "session", "exec")
 
-# One argument has 128 KiB at most (execve(2), MAX_ARG_STRLEN); the host's shell gets the line as one.
+# One argument has 128 KiB at most (execve(2), MAX_ARG_STRLEN), and the host's shell gets the line
+# as one.
 _LINE_LIMIT = 120_000
 
 # What a login profile may take before the start is given up (seconds).

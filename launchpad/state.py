@@ -104,8 +104,8 @@ class Job:
     """One job as `status --json` shows it.
 
     Times are seconds since the epoch by the container's clock, durations are seconds, sizes bytes.
-    None: not known. ``target`` is spelt as on the command line; ``last_known`` is a state's word and
-    the time (epoch) when it was seen.
+    None: not known. ``target`` is spelt as on the command line; ``last_known`` is a state's word
+    and the time (epoch) when it was seen.
     """
 
     id: JobId

@@ -8,7 +8,7 @@ from launchpad.target import Target, ThisMachine
 
 
 def own_state_directory() -> Path:
-    """This user's state on this machine: ``$XDG_STATE_HOME/launchpad`` (XDG base directories).
+    """Where this user's state is kept: ``$XDG_STATE_HOME/launchpad`` (XDG base directories).
 
     A relative ``XDG_STATE_HOME`` is invalid by that specification, and ignored.
     """

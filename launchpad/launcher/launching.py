@@ -1,6 +1,7 @@
 """The moment between sending a start and knowing what came of it."""
 
 import time
+from dataclasses import dataclass, field
 
 from launchpad.errors import (
     ContainerElsewhere,
@@ -28,7 +29,7 @@ from launchpad.proxmox import ANSWER_DEADLINE
 from launchpad.replies import parse_facts, parse_spec
 from launchpad.scripts import PROFILE_DEADLINE
 from launchpad.state import Job, Running
-from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
+from launchpad.transport.base import Channel, Completed, Event, Exited, Output, Stream
 from launchpad.verdict import Place, job_of
 
 # The layer below the container refused: its shell never ran, so nothing was started.
@@ -48,12 +49,30 @@ NEVER_ENTERED = (
 _KEPT = 65536
 
 
-class Doubt(Exception):  # noqa: N818 - an outcome, not an error: it is looked up
-    """The answer was lost: the job may have been started, or not. ``error``: what was lost."""
+class Doubt(Exception):
+    """The answer was lost: the job may have been started, or not. ``error``: what was lost.
+
+    An outcome more than an error: it is looked up.
+    """
 
     def __init__(self, error: LaunchpadError) -> None:
         super().__init__(error.what)
         self.error = error
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has come of a launch so far: kept, in case it has to explain a failure."""
+
+    stdout: bytearray = field(default_factory=bytearray)
+    stderr: bytearray = field(default_factory=bytearray)
+
+    def take(self, output: Output) -> None:
+        kept = self.stderr if output.stream is Stream.STDERR else self.stdout
+        kept += output.data[: max(0, _KEPT - len(kept))]
+
+    def ended(self, code: int | None, *, silent: bool = False) -> Completed:
+        return Completed(bytes(self.stdout), bytes(self.stderr), code, silent=silent)
 
 
 def await_launch(
@@ -63,45 +82,49 @@ def await_launch(
 
     Raises the error of the layer that refused before the container's shell ran, or :class:`Doubt`.
     """
-    stdout, stderr = bytearray(), bytearray()
-    answered = False
+    answer = _Answer()
     ends = time.monotonic() + ANSWER_DEADLINE
     while True:
-        try:
-            event = channel.receive(max(0.0, ends - time.monotonic()))
-        except NEVER_ENTERED:
-            raise
-        except LaunchpadError as lost:
-            raise Doubt(lost) from lost
+        event = _receive(channel, ends)
         match event:
-            case Output(Stream.STDERR, data):
-                stderr += data[: max(0, _KEPT - len(stderr))]
-            case Output(_, data):
-                stdout += data[: max(0, _KEPT - len(stdout))]
-                for frame in reader.feed(data):
-                    reply = read_launch(
-                        frame, where=str(request.target), command=request.spec.command
-                    )
-                    if reply is not None:
-                        return reply
-                if not answered and reader.has_begun:
+            case Output(stream, data):
+                answer.take(event)
+                began = reader.has_begun
+                if stream is Stream.STDOUT and (reply := _reply(reader, data, request)):
+                    return reply
+                if reader.has_begun and not began:
                     # The shell in the container lives; a profile may take its time now.
-                    answered = True
                     ends = time.monotonic() + PROFILE_DEADLINE + ANSWER_DEADLINE
             case Exited(code):
-                done = Completed(bytes(stdout), bytes(stderr), code)
-                error = contact.explain(done, answered=answered)
-                if not answered and isinstance(error, NEVER_ENTERED):
+                error = contact.explain(answer.ended(code), answered=reader.has_begun)
+                if not reader.has_begun and isinstance(error, NEVER_ENTERED):
                     raise error
                 raise Doubt(error)
             case None:
-                done = Completed(bytes(stdout), bytes(stderr), None, silent=True)
-                error = contact.explain(done, answered=answered)
+                silence = answer.ended(None, silent=True)
+                error = contact.explain(silence, answered=reader.has_begun)
                 if isinstance(error, ContainerSilent):
                     # Nobody answers, so nobody can be asked either. Once the container goes on,
                     # its shell writes to a line that is closed, and ends before it starts anything.
                     raise error
                 raise Doubt(error)
+
+
+def _receive(channel: Channel, ends: float) -> Event | None:
+    try:
+        return channel.receive(max(0.0, ends - time.monotonic()))
+    except NEVER_ENTERED:
+        raise
+    except LaunchpadError as lost:
+        raise Doubt(lost) from lost
+
+
+def _reply(reader: FrameReader, data: bytes, request: RunRequest) -> LaunchReply | None:
+    for frame in reader.feed(data):
+        reply = read_launch(frame, where=str(request.target), command=request.spec.command)
+        if reply is not None:
+            return reply
+    return None
 
 
 def place_of(entry: Entry) -> Place:

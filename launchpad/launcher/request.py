@@ -55,7 +55,7 @@ class RunResult:
         return code
 
 
-class StartFailed(Exception):  # noqa: N818 - it carries an error, and is not one of its own
+class StartFailed(Exception):
     """`run` did not get to its end. ``started`` is what whoever wants to retry must know."""
 
     def __init__(self, error: LaunchpadError, job: JobId, started: Started) -> None:
