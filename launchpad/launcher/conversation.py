@@ -37,7 +37,7 @@ HEARTBEAT = 5.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 
 # How long a line must have been good before the next loss begins with the first pause again.
-_GOOD_LINE = 10.0
+_GOOD_LINE = 2.0
 
 # How long a container may refuse to be entered before that is the answer: it may be rebooting.
 _CONTAINER_PATIENCE = 60.0

@@ -48,10 +48,17 @@ class Line:
     def dropped(self) -> Iterator[None]:
         """Drop this connection's packets in the node meanwhile: silence in both directions."""
         table = f"lost{self.port}"
-        rules = (
-            f"table inet {table} {{"
-            f" chain from {{ type filter hook input priority 0; tcp sport {self.port} drop; }}"
-            f" chain to {{ type filter hook output priority 0; tcp dport {self.port} drop; }} }}"
+        rules = "\n".join(
+            (
+                f"table inet {table} {{",
+                "chain from { type filter hook input priority 0;",
+                f"tcp sport {self.port} drop",
+                "}",
+                "chain to { type filter hook output priority 0;",
+                f"tcp dport {self.port} drop",
+                "}",
+                "}",
+            )
         )
         self.lab.on_node(self.node, "nft", rules)
         try:
