@@ -6,8 +6,8 @@ The protocol is draft-miller-ssh-agent. paramiko has a client of its own, but it
 
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _REQUEST_IDENTITIES, _IDENTITIES_ANSWER = 11, 12
 _SIGN_REQUEST, _SIGN_RESPONSE = 13, 14
@@ -25,8 +25,7 @@ class AgentFault(Exception):
     """The agent is not there, refuses, or speaks nonsense."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentIdentity:
+class AgentIdentity(NamedTuple):
     """A key that the agent holds: its public half in wire form, and its comment."""
 
     blob: bytes

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import paramiko
 
@@ -20,8 +20,7 @@ _CHUNK = 1024 * 1024
 _SETTLING = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(NamedTuple):
     """After how much silence the host is asked for a sign of life, and given up (seconds)."""
 
     interval: float = 15.0

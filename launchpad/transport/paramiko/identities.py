@@ -3,9 +3,9 @@
 import base64
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from launchpad.sshconfig import SshConfig
 from launchpad.transport.base import ConnectOptions
@@ -15,8 +15,7 @@ from launchpad.transport.paramiko.keys import Certificate, KeyFault, KeyFile, Si
 from launchpad.transport.paramiko.knownhosts import key_type_of
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """A key, or a certificate for it, that can be offered. ``blob``: what the server sees."""
 
     label: str

@@ -7,9 +7,8 @@ encrypted stand at its beginning in clear. So nothing has to be guessed from err
 import base64
 import binascii
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from launchpad.transport.paramiko.knownhosts import key_type_of
 
@@ -24,8 +23,7 @@ class KeyFault(Exception):
     """A key file that cannot be used; the text says why, in words for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFile:
+class KeyFile(NamedTuple):
     """A private key file that was looked at.
 
     ``blob``: the public half in wire form, None where the file does not show it.
@@ -182,8 +180,7 @@ def _string(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(NamedTuple):
     """A ``-cert.pub`` file; ``key``: the public key that it certifies, in wire form."""
 
     path: Path

@@ -10,9 +10,9 @@ import binascii
 import hmac
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from launchpad.command import to_text
 
@@ -40,8 +40,7 @@ class Marker(Enum):
     REVOKED = "@revoked"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKey:
+class KnownKey(NamedTuple):
     """A line that names the host. ``place``: ``file:line``."""
 
     marker: Marker
@@ -50,27 +49,23 @@ class KnownKey:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(NamedTuple):
     """The very key is known for the host."""
 
     known_in: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """No key is known for the host."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(NamedTuple):
     """Only other keys are known for the host."""
 
     known_in: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revoked:
+class Revoked(NamedTuple):
     """The key must not be used by anybody."""
 
     known_in: str

@@ -12,8 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from launchpad.command import to_text
 from launchpad.sshconfig import SshConfig
@@ -41,8 +40,7 @@ class Dropped(Exception):
     """The server hung up before its version line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(NamedTuple):
     """Bytes to and from a port. ``end``: ends what carries them; ``words``: what that has said."""
 
     stream: Stream

@@ -3,9 +3,8 @@
 import base64
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from launchpad.errors import LaunchpadError
 from launchpad.sshconfig import SshConfig, StrictHostKeyChecking
@@ -35,8 +34,7 @@ _ALGORITHMS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownKey:
+class ShownKey(NamedTuple):
     """A public key in wire form, as the host showed it."""
 
     blob: bytes
