@@ -1,18 +1,12 @@
-"""What of a directory is left behind when it is pushed: gitignore(5), as git itself reads it.
-
-pathspec does the matching, and is loaded only where there is a pattern to match.
-"""
+"""What of a directory stays behind when it is copied: .gitignore files, and ``--exclude``."""
 
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from launchpad.command import to_text
 from launchpad.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+from launchpad.gitignore import Patterns, compile_line
 
 _GITIGNORE = ".gitignore"
 
@@ -24,31 +18,68 @@ class Rules:
     where that directory lies below the root. One of the two is always empty.
     """
 
-    def __init__(self, spec: "GitIgnoreSpec", *, below: str = "", above: str = "") -> None:
-        self._spec = spec
+    def __init__(self, patterns: Patterns, *, below: str = "", above: str = "") -> None:
+        self._patterns = patterns
         self._below = below
         self._above = above
 
-    def verdict(self, path: str) -> bool | None:
-        """True: ignored; False: wanted after all (``!``); None: no pattern says anything.
+    def verdict(self, path: str, *, directory: bool) -> bool | None:
+        """As :meth:`Patterns.verdict`, for a path relative to the root of the transfer."""
+        relative = self._below + path.removeprefix(self._above)
+        return self._patterns.verdict(relative, directory=directory)
 
-        ``path`` is relative to the root of the transfer; a directory ends with a slash.
+
+class Excludes:
+    """The patterns of ``--exclude``, relative to the root of the transfer.
+
+    Raises :class:`UsageError` for one that is none.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            if compile_line(pattern) is None:
+                raise UsageError(
+                    f"--exclude {pattern!r} is no pattern",
+                    advice="a name, or a pattern as in .gitignore: '*.pt', 'data/', '/top/only'",
+                )
+        self._patterns = Patterns(patterns) if patterns else None
+        self._words = patterns
+
+    def verdict(self, parts: Sequence[bytes], *, directory: bool) -> bool | None:
+        """As :meth:`Patterns.verdict`."""
+        if self._patterns is None:
+            return None
+        return self._patterns.verdict(to_text(b"/".join(parts)), directory=directory)
+
+    def ignores(self, parts: Sequence[bytes], *, directory: bool) -> bool:
+        """Whether this path, or a directory on the way to it, is left out."""
+        return self._patterns is not None and any(
+            self.verdict(parts[:depth], directory=directory or depth < len(parts))
+            for depth in range(1, len(parts) + 1)
+        )
+
+    def for_tar(self) -> list[str]:
+        """Those patterns that every tar reads as git does, so that it need not send the files.
+
+        A name without any wildcard, or the end of a name; all others are heeded here, after the
+        transfer. None at all where a pattern takes something back in.
         """
-        return self._spec.check_file(self._below + path.removeprefix(self._above)).include
+        if any(pattern.startswith("!") for pattern in self._words):
+            return []
+        return [each for each in self._words if re.fullmatch(r"\*?[A-Za-z0-9_.+-]+", each)]
 
 
 class Ignoring:
     """Decides about every path of a tree, asked from the root downwards.
 
-    ``excludes``: patterns of the command line, relative to ``root``; they count more than any file.
-    ``gitignore``: also heed .gitignore files, those above ``root`` in its repository included, and
-    leave .git behind. Raises :class:`UsageError` for a pattern that is none.
+    ``excludes`` count more than any file. ``gitignore``: also heed .gitignore files, those above
+    ``root`` in its repository included, and leave .git behind.
     """
 
-    def __init__(self, root: Path, excludes: Sequence[str], *, gitignore: bool) -> None:
+    def __init__(self, root: Path, excludes: Excludes, *, gitignore: bool) -> None:
         self._root = root
         self._gitignore = gitignore
-        self._excludes = _exclude_rules(excludes)
+        self._excludes = excludes
         self._above = _rules_above(root) if gitignore else []
         # Rules of the directories on the way to where we are, with their depth.
         self._on_the_way: list[tuple[int, Rules]] = []
@@ -56,88 +87,43 @@ class Ignoring:
     def enter(self, parts: Sequence[bytes], names: Iterable[bytes]) -> None:
         """Go into a directory (its path below the root) that has entries of these names."""
         depth = len(parts)
-        while self._on_the_way and self._on_the_way[-1][0] >= depth:
-            self._on_the_way.pop()
+        self._back_to(depth)
         if self._gitignore and _GITIGNORE.encode() in names:
             place = to_text(b"/".join(parts))
             lines = _read_lines(Path(self._root, place, _GITIGNORE))
-            rules = Rules(_spec(lines), above=f"{place}/" if place else "")
+            rules = Rules(Patterns(lines), above=f"{place}/" if place else "")
             self._on_the_way.append((depth, rules))
 
     def ignores(self, parts: Sequence[bytes], *, directory: bool) -> bool:
         """Whether to leave this path behind, and all that is in it."""
-        if self._gitignore and parts[-1] == b".git":
-            verdict = self._excludes.verdict(_path(parts, directory)) if self._excludes else None
-            return verdict is not False
-        path = ""
-        nearest_first = [rules for _depth, rules in reversed(self._on_the_way)]
-        for rules in (self._excludes, *nearest_first, *self._above):
-            if rules is None:
-                continue
-            path = path or _path(parts, directory)
-            verdict = rules.verdict(path)
+        verdict = self._excludes.verdict(parts, directory=directory)
+        if verdict is not None:
+            return verdict
+        if not self._gitignore:
+            return False
+        if parts[-1] == b".git":
+            return True
+        self._back_to(len(parts))
+        path = to_text(b"/".join(parts))
+        nearest_first = (rules for _depth, rules in reversed(self._on_the_way))
+        for rules in (*nearest_first, *self._above):
+            verdict = rules.verdict(path, directory=directory)
             if verdict is not None:
                 return verdict
         return False
 
-
-def _path(parts: Sequence[bytes], directory: bool) -> str:  # noqa: FBT001
-    return to_text(b"/".join(parts)) + ("/" if directory else "")
-
-
-def exclude_spec(patterns: Sequence[str]) -> "GitIgnoreSpec | None":
-    """The patterns of ``--exclude``; None where there are none. Raises :class:`UsageError`."""
-    if not patterns:
-        return None
-    from pathspec import GitIgnoreSpec
-
-    for pattern in patterns:
-        try:
-            compiled = GitIgnoreSpec.from_lines([pattern], backend="simple").patterns
-        except ValueError:
-            compiled = []
-        if not compiled or compiled[0].include is None:
-            raise UsageError(
-                f"--exclude {pattern!r} is no pattern",
-                advice="a name, or a pattern as in .gitignore: '*.pt', 'data/', '/top/only'",
-            )
-    return GitIgnoreSpec.from_lines(patterns, backend="simple")
-
-
-def pushed_down(patterns: Sequence[str]) -> list[str]:
-    """Those patterns that every tar reads as gitignore(5) does, so that it need not send the files.
-
-    A name without any wildcard, or the end of a name; all the others are heeded here, after the
-    transfer. None at all where a pattern takes something back in.
-    """
-    if any(pattern.startswith("!") for pattern in patterns):
-        return []
-    return [each for each in patterns if re.fullmatch(r"\*?[A-Za-z0-9_.+-]+", each)]
-
-
-def _exclude_rules(patterns: Sequence[str]) -> Rules | None:
-    spec = exclude_spec(patterns)
-    return None if spec is None else Rules(spec)
-
-
-def _spec(lines: Iterable[str]) -> "GitIgnoreSpec":
-    from pathspec import GitIgnoreSpec
-
-    valid = []
-    for line in lines:
-        try:
-            GitIgnoreSpec.from_lines([line], backend="simple")
-        except ValueError:
-            continue  # as git does
-        valid.append(line)
-    return GitIgnoreSpec.from_lines(valid, backend="simple")
+    def _back_to(self, depth: int) -> None:
+        """Forget the rules of directories that are behind us."""
+        while self._on_the_way and self._on_the_way[-1][0] >= depth:
+            self._on_the_way.pop()
 
 
 def _read_lines(path: Path) -> list[str]:
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+        text = to_text(path.read_bytes())
     except OSError:
         return []
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _rules_above(root: Path) -> list[Rules]:
@@ -150,11 +136,10 @@ def _rules_above(root: Path) -> list[Rules]:
     found.append((top, top / ".git" / "info" / "exclude"))
     rules = []
     for place, file in found:
-        lines = _read_lines(file)
-        if lines:
-            below = root.relative_to(place).as_posix()
-            rules.append(Rules(_spec(lines), below="" if below == "." else f"{below}/"))
-    if any(each.verdict("") for each in rules):
-        # The directory itself is ignored by its repository; who names it wants what is in it.
-        return []
+        patterns, parts = Patterns(_read_lines(file)), root.relative_to(place).parts
+        rules.append(Rules(patterns, below="".join(f"{part}/" for part in parts)))
+        on_the_way = ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        if any(patterns.verdict(path, directory=True) for path in on_the_way):
+            # The directory itself is ignored by its repository; who names it wants what is in it.
+            return []
     return rules

@@ -16,7 +16,7 @@ from pathlib import Path
 from launchpad.archive import DEPTH_LIMIT, Kind, Member, end, header, padding
 from launchpad.command import to_text
 from launchpad.errors import ClientError
-from launchpad.launcher.ignoring import Ignoring
+from launchpad.launcher.ignoring import Excludes, Ignoring
 from launchpad.launcher.tally import Tally
 from launchpad.printable import printable
 
@@ -186,7 +186,8 @@ def measure(source: Path, ignoring: Ignoring | None) -> int:
 
 def make_ignoring(source: Path, excludes: Sequence[str], *, gitignore: bool) -> Ignoring | None:
     """What to leave behind of ``source``; a single file is never ignored."""
-    return Ignoring(source.resolve(), excludes, gitignore=gitignore) if source.is_dir() else None
+    rules = Excludes(excludes)
+    return Ignoring(source.resolve(), rules, gitignore=gitignore) if source.is_dir() else None
 
 
 def _directory(name: bytes, status: os.stat_result, extra: int = 0) -> Member:

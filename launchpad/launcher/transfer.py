@@ -15,7 +15,7 @@ from launchpad.file_refusals import FileRefusal, file_error, judge_tar
 from launchpad.frames import Frame
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
-from launchpad.launcher.ignoring import exclude_spec, pushed_down
+from launchpad.launcher.ignoring import Excludes
 from launchpad.launcher.packing import Packer, make_ignoring, measure
 from launchpad.launcher.streaming import Streaming
 from launchpad.launcher.tally import Tally
@@ -125,7 +125,7 @@ def pull(desk: Desk, request: Pull) -> Transferred:
     Nothing is written outside of ``destination``, whatever the container sends. Raises
     :class:`~launchpad.errors.LaunchpadError` of the layer that failed; what is here by then stays.
     """
-    exclude_spec(request.excludes)
+    Excludes(request.excludes)  # wrong ones are told before anybody is asked
     with connect(request.target, desk.options_for(request.target)) as contact:
         return pull_over(contact, request)
 
@@ -133,14 +133,9 @@ def pull(desk: Desk, request: Pull) -> Transferred:
 def pull_over(contact: Contact, request: Pull) -> Transferred:
     """As :func:`pull`, on a connection that is there."""
     began = time.monotonic()
-    spec = exclude_spec(request.excludes)
-
-    def wanted(parts: tuple[bytes, ...], directory: bool) -> bool:  # noqa: FBT001
-        path = to_text(b"/".join(parts)) + ("/" if directory else "")
-        return spec is None or not spec.check_file(path).include
-
+    excludes = Excludes(request.excludes)
     words = [request.path, request.user or "", "yes" if request.measured else "no"]
-    words += pushed_down(request.excludes)
+    words += excludes.for_tar()
     call = remote_call(contact.prefix, ("common", "user", "files", "pull"), words)
     channel = contact.start(call)
     try:
@@ -153,7 +148,7 @@ def pull_over(contact: Contact, request: Pull) -> Transferred:
         with Unpacker(
             request.destination,
             directory=kind == "directory",
-            wanted=wanted if spec else None,
+            excludes=excludes,
             on_progress=lambda: request.on_progress(unpacker.tally.size, total),
         ) as unpacker:
             packed = _receive(streaming, unpacker, request.destination)

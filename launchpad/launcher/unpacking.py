@@ -16,6 +16,7 @@ from typing import Self
 from launchpad.archive import DamagedArchive, Kind, Member, safe_parts
 from launchpad.command import to_text
 from launchpad.errors import ClientError, ContainerError
+from launchpad.launcher.ignoring import Excludes
 from launchpad.launcher.placing import (
     NewFile,
     can_be_nameless,
@@ -32,10 +33,6 @@ from launchpad.printable import printable
 RESERVE = 64 * 1024 * 1024
 RESERVED_FILES = 1000
 
-# How often that is looked at: after so many bytes, or so many entries.
-_CHECK_BYTES = 16 * 1024 * 1024
-_CHECK_ENTRIES = 256
-
 
 @dataclass(slots=True)
 class _Level:
@@ -49,10 +46,9 @@ class _Level:
 class Unpacker:
     """Takes members and data as :class:`launchpad.archive.Reader` gives them.
 
-    ``destination``: gets the contents, whether or not it exists. ``wanted`` says of a path (its
-    parts) and whether it is a directory if it is to be kept. Use it with ``with``; :meth:`finish`
-    when the archive is complete. Raises :class:`ClientError` where this machine refuses, and
-    :class:`ContainerError` where the container sent what must not be.
+    ``destination``: gets the contents, whether or not it exists, but for ``excludes``. Use it with
+    ``with``; :meth:`finish` when the archive is complete. Raises :class:`ClientError` where this
+    machine refuses, and :class:`ContainerError` where the container sent what must not be.
     """
 
     def __init__(
@@ -60,21 +56,19 @@ class Unpacker:
         destination: Path,
         *,
         directory: bool,
-        wanted: Callable[[tuple[bytes, ...], bool], bool] | None = None,
+        excludes: Excludes | None = None,
         on_progress: Callable[[], None] = lambda: None,
     ) -> None:
         self.tally = Tally()
         self._destination = destination
         self._is_tree = directory
-        self._wanted = wanted
+        self._excludes = excludes or Excludes(())
         self._on_progress = on_progress
         self._levels: list[_Level] = []
         self._file: NewFile | None = None
         self._member: Member | None = None
         self._name = b""
         self._left = 0
-        self._unchecked = _CHECK_BYTES
-        self._entries = 0
         self._nameless = False
 
     def __enter__(self) -> Self:
@@ -106,8 +100,8 @@ class Unpacker:
                 self._leave()
 
     def _begin(self, member: Member) -> None:
-        self._check_room(member)
         self._member = member
+        self._check_room(member)
         if not self._is_tree:
             if member.kind is not Kind.FILE or self.tally.files:
                 raise DamagedArchive("more than the one file that was asked for")
@@ -123,7 +117,7 @@ class Unpacker:
             return
         if not self._levels:
             self._open_destination(self._destination)
-        if not self._is_wanted(parts, is_directory):
+        if self._excludes.ignores(parts, directory=is_directory):
             self._skip(member)
             return
         self._go_to(parts[:-1])
@@ -143,13 +137,6 @@ class Unpacker:
             case Kind.CHARACTER_DEVICE | Kind.BLOCK_DEVICE | Kind.FIFO:
                 kind = member.kind.name.lower().replace("_", " ")
                 self.tally.left_out.add(f"{_shown(member.name)}: a {kind}")
-
-    def _is_wanted(self, parts: tuple[bytes, ...], directory: bool) -> bool:  # noqa: FBT001
-        wanted = self._wanted
-        return wanted is None or all(
-            wanted(parts[:depth], directory or depth < len(parts))
-            for depth in range(1, len(parts) + 1)
-        )
 
     def _skip(self, member: Member) -> None:
         self._left = member.size
@@ -171,7 +158,6 @@ class Unpacker:
         while view:
             view = view[os.write(self._file.descriptor, view) :]
         self.tally.size += len(data)
-        self._unchecked -= len(data)
         self._on_progress()
         if not self._left:
             self._end_file()
@@ -208,7 +194,7 @@ class Unpacker:
         source = safe_parts(member.link)
         if not source:
             raise DamagedArchive("a hard link to a directory")
-        if not self._is_wanted(source, False):  # noqa: FBT003
+        if self._excludes.ignores(source, directory=False):
             self.tally.left_out.add(f"{_shown(member.name)}: another name for a file left out")
             return
         self.tally.files += 1
@@ -275,11 +261,6 @@ class Unpacker:
 
     def _check_room(self, member: Member) -> None:
         """A container can send without end: something of the disk stays free."""
-        self._entries += 1
-        self._unchecked -= member.size
-        if self._unchecked > 0 and self._entries % _CHECK_ENTRIES:
-            return
-        self._unchecked = _CHECK_BYTES
         if not self._levels:
             return
         room = os.fstatvfs(self._levels[-1].descriptor)
