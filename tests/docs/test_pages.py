@@ -1,0 +1,101 @@
+"""Every command block of README and docs, executed.
+
+With LAUNCHPAD_UPDATE_DOCS=1 the pages are given what was printed, where that is something else.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.client import REPOSITORY
+from support.markdown import READ_ONLY, blocks
+from support.pages import Page, Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from support.client import Client
+
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
+TUTORIAL = REPOSITORY / "docs/tutorial.md"
+
+# Blocks that cannot be executed here, in all pages together: as few as can be.
+NOT_RUN = 8
+
+ALIASES = """\
+[targets.gpu]
+target = "pve1:101"
+
+[targets.alpine]
+target = "pve1:102"
+"""
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_block_is_executed_or_says_why_not(page: Path) -> None:
+    for block in blocks(page):
+        said = f"{page}:{block.line}: {block.language}: "
+        if block.language == "setup":
+            assert page != TUTORIAL, said + "whoever follows it needs what is written there"
+        elif block.language == "console":
+            assert block.commands(), said + "no command"
+        elif block.language not in READ_ONLY:
+            assert block.mark[0] in {"file", "not run"}, said + "neither a file nor executed"
+
+
+def test_few_blocks_are_not_executed() -> None:
+    skipped = [
+        f"{_name(page)}:{block.line}: {block.mark[1]}"
+        for page in PAGES
+        for block in blocks(page)
+        if block.mark[0] == "not run"
+    ]
+    assert len(skipped) <= NOT_RUN, "\n".join(skipped)
+
+
+def _environment(client: Client, aliases: str = ALIASES) -> dict[str, str]:
+    """That of somebody who has launchpad installed, and a configuration."""
+    tools = client.home / ".local/bin"
+    tools.mkdir(parents=True)
+    program = tools / "launchpad"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m launchpad "$@"\n')
+    program.chmod(0o755)
+    (tools / "python3").symlink_to(sys.executable)
+    config = client.home / ".config/launchpad/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(aliases)
+    environment = dict(client.environment)
+    del environment["XDG_CONFIG_HOME"]
+    return {**environment, "PATH": f"{tools}:{environment['PATH']}", "TERM": "xterm-256color"}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [page for page in PAGES if page != TUTORIAL], ids=_name)
+def test_page(page: Path, make_client: Callable[..., Client]) -> None:
+    if not any(block.is_run for block in blocks(page)):
+        return
+    client = make_client()
+    # A page may show the files of a checkout.
+    shutil.copytree(REPOSITORY / "examples", client.home / "examples")
+    # Whoever reads the front page has set nothing up.
+    aliases = ALIASES if page.parent != REPOSITORY else ""
+    with Terminal(_environment(client, aliases), client.home) as terminal:
+        _execute(Page(page), terminal, client.home)
+
+
+def _execute(page: Page, terminal: Terminal, home: Path) -> None:
+    page.execute(terminal, home)
+    if os.environ.get("LAUNCHPAD_UPDATE_DOCS"):
+        page.update()
+    else:
+        assert not page.differences, page.report()
