@@ -24,7 +24,8 @@ def main() -> None:
     parser.add_argument("--config", type=json.loads, default={}, help="settings, as JSON")
     parser.add_argument("--out", type=Path, help="directory for the result")
     options = parser.parse_args()
-    epochs, rate = options.config.get("epochs", options.epochs), options.config.get("lr", options.lr)
+    epochs = options.config.get("epochs", options.epochs)
+    rate = options.config.get("lr", options.lr)
 
     signal.signal(signal.SIGTERM, save_and_exit)
     print(f"training with learning rate {rate}")
