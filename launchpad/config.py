@@ -5,18 +5,17 @@ Nothing is ever read from the current directory: a cloned repository must not de
 keys are sent. A key that is not known is an error that names the nearest one.
 """
 
-import difflib
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from launchpad.errors import ClientError, UsageError
-from launchpad.job import Launcher, check_container_path, check_environment_name
+from launchpad.job import Launcher
 from launchpad.target import parse_target
+from launchpad.toml_reader import TomlReader, find_lines, load_toml
 
 TransportChoice = Literal["auto", "paramiko", "openssh"]
 
@@ -117,36 +116,10 @@ def load(path: Path | None = None) -> Config:
 
 def parse(text: str, path: Path) -> Config:
     """The configuration that ``text`` of the file ``path`` says. Raises as :func:`load` does."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ClientError(f"{path} is not TOML", details=str(error)) from error
-    return _Reader(path, dict(_find_lines(text))).read(data)
+    return _Reader(path, find_lines(text)).read(load_toml(text, path))
 
 
-def _find_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Where sections and their keys stand: enough for messages; tomllib tells no positions."""
-    section = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[+\s*([^\]]+?)\s*\]", line):
-            section = _dotted(header[1])
-            yield section, number
-        elif key := re.match(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=", line):
-            yield _dotted(f"{section}.{key[1]}" if section else key[1]), number
-
-
-def _dotted(name: str) -> str:
-    return ".".join(part.strip().strip("\"'") for part in name.split("."))
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    path: Path
-    lines: Mapping[str, int]
-
+class _Reader(TomlReader):
     def read(self, data: Mapping[str, Any]) -> Config:
         self.check_keys("", data, ("targets", "defaults"))
         defaults = self.section("defaults", data.get("defaults", {}))
@@ -191,81 +164,5 @@ class _Reader:
         self.check_keys(where, table, (*readers, *extra))
         return Settings(**{key: readers[key](f"{where}.{key}", table[key]) for key in table})
 
-    def check_keys(self, where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for key in table:
-            if key not in known:
-                dotted = f"{where}.{key}" if where else key
-                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-                meant = f"did you mean {near[0]}? " if near else ""
-                raise self.wrong(
-                    dotted, f"{key!r} is not a setting", f"{meant}known here: {', '.join(known)}"
-                )
-
-    def table(self, where: str, value: Any) -> Mapping[str, Any]:
-        table: Mapping[str, Any] = self.value(where, value, dict, "a table")
-        return table
-
-    def value(self, where: str, value: Any, kind: type[T], name: str) -> T:
-        if not isinstance(value, kind):
-            raise self.wrong(where, f"{where} must be {name}", f"it is {value!r}")
-        return value
-
-    def text(self, where: str, value: Any) -> str:
-        text = self.value(where, value, str, "a text")
-        if not text or "\0" in text:
-            raise self.wrong(where, f"{where} is empty or holds a NUL byte", "leave it away")
-        return text
-
-    def switch(self, where: str, value: Any) -> bool:
-        return self.value(where, value, bool, "true or false")
-
-    def choice(self, where: str, value: Any, known: tuple[str, ...]) -> str:
-        text = self.text(where, value)
-        if text not in known:
-            raise self.wrong(where, f"{where} cannot be {text!r}", f"one of {', '.join(known)}")
-        return text
-
-    def launcher(self, where: str, value: Any) -> Launcher:
-        return Launcher(self.choice(where, value, (Launcher.SETSID, Launcher.TMUX)))
-
     def transport(self, where: str, value: Any) -> str:
         return self.choice(where, value, ("auto", "paramiko", "openssh"))
-
-    def directory(self, where: str, value: Any) -> str:
-        try:
-            return check_container_path(where, self.text(where, value))
-        except UsageError as error:
-            raise self.wrong(where, error.what, error.advice) from error
-
-    def file(self, where: str, value: Any) -> Path:
-        # Relative to this file, never to the current directory.
-        return self.path.absolute().parent / Path(self.text(where, value)).expanduser()
-
-    def environment(self, where: str, value: Any) -> tuple[tuple[str, str | None], ...]:
-        pairs: list[tuple[str, str | None]]
-        if isinstance(value, list):
-            pairs = [self.pair(where, word) for word in value]
-        else:
-            table = self.value(where, value, dict, 'a table, or a list of "KEY" or "KEY=VALUE"')
-            pairs = [
-                (name, self.value(f"{where}.{name}", text, str, "a text"))
-                for name, text in table.items()
-            ]
-        for name, _text in pairs:
-            try:
-                check_environment_name(name)
-            except UsageError as error:
-                raise self.wrong(f"{where}.{name}", error.what, error.advice) from error
-        return tuple(pairs)
-
-    def pair(self, where: str, word: Any) -> tuple[str, str | None]:
-        name, equals, text = self.value(where, word, str, "a list of texts").partition("=")
-        return name, text if equals else None
-
-    def wrong(self, where: str, what: str, advice: str) -> ClientError:
-        near = (where, where.rpartition(".")[0])
-        line = next((self.lines[name] for name in near if name in self.lines), None) or next(
-            (number for name, number in self.lines.items() if name.startswith(f"{where}.")), None
-        )
-        place = f"{self.path}, line {line}" if line else str(self.path)
-        return ClientError(f"{place}: {what}", advice=advice)

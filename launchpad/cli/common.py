@@ -5,15 +5,15 @@ It raises :class:`~launchpad.errors.LaunchpadError`; ``__main__`` shows it, as J
 ``--json`` was given.
 """
 
-import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, cast
 
 import click
+
+from launchpad.duration import parse_duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from launchpad.transport.base import ConnectOptions
 
 P = ParamSpec("P")
-
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 # Each method that dataclass makes costs half a millisecond at every start.
@@ -166,15 +164,6 @@ class Duration(click.ParamType[float]):
         if seconds is None:
             self.fail(f"{value!r} is not a time: write 90, 90s, 5m, 2h or 1d", param, ctx)
         return seconds
-
-
-def parse_duration(text: str) -> float | None:
-    """The seconds that TIME stands for; None where it is none."""
-    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhd]?)", text.strip())
-    if match is None:
-        return None
-    seconds = float(match[1]) * _UNITS[match[2]]
-    return seconds if math.isfinite(seconds) else None
 
 
 class LocalPath(click.ParamType["Path"]):
