@@ -41,11 +41,14 @@ def name_unknown(host: str, name: str, why: str) -> HostUnreachable:
     )
 
 
-def dropped(host: str, details: str) -> HostUnreachable:
-    """Sshd hung up before it said who it is."""
-    return unreachable(
-        host,
-        "it closed the connection before it said anything, twice",
+class Dropped(HostUnreachable):
+    """The host hung up before it said who it is: nothing has happened there, try again."""
+
+
+def dropped(host: str, details: str) -> Dropped:
+    """The same for the second time."""
+    return Dropped(
+        f"cannot reach {host}: it closed the connection before it said anything, twice",
         details=details,
         advice="an sshd does that when too many are logging in at once (MaxStartups), or when it"
         " has barred this address; try again in a minute",

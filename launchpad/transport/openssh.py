@@ -23,6 +23,7 @@ from launchpad.transport.base import (
     TransportName,
 )
 from launchpad.transport.pipes import PipeChannel
+from launchpad.transport.second_try import SecondTry
 from launchpad.transport.spawn import Wiring, on_pipes, on_pty
 from launchpad.transport.sshlog import SshLog
 from launchpad.transport.sshwords import authenticated_by, classify, describe_login
@@ -108,6 +109,9 @@ class OpenSshTransport:
         return self._user
 
     def open(self, words: Sequence[str], *, terminal: Terminal | None = None) -> Channel:
+        return SecondTry(lambda: self._start(words, terminal))
+
+    def _start(self, words: Sequence[str], terminal: Terminal | None) -> "_SshChannel":
         log = SshLog()
         arguments = [*self._prefix, "-E", log.path, "-tt" if terminal else "-T", *self._suffix]
         line = [*map(to_bytes, arguments), host_line(words)]

@@ -297,4 +297,4 @@ def test_ssh_g_leaves_nothing_running(config_file: Path) -> None:
     done = subprocess.run(
         ["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, check=False
     )
-    assert b"ssh" not in done.stdout
+    assert b" -G " not in done.stdout

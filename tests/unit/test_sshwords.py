@@ -74,7 +74,7 @@ CASES: dict[str, type[LaunchpadError]] = {
 def test_words(words: str, ending: str) -> None:
     text = "debug1: Reading configuration data\n" + words + "\n"
     error = classify(text.replace("\n", ending).encode(), THERE)
-    assert type(error) is CASES[words]
+    assert isinstance(error, CASES[words])
     assert error.what
     assert error.advice or isinstance(error, LineLost | ClientError)
     assert "debug1" not in f"{error.what}{error.details}"

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from launchpad.command import to_text
 from launchpad.sshconfig import SshConfig
-from launchpad.transport import faults
+from launchpad.transport import faults, second_try
 from launchpad.transport.base import ConnectOptions
 from launchpad.transport.paramiko.line import Line, Stream
 from launchpad.transport.pipes import reap
@@ -27,9 +27,6 @@ _OUR_LINE = VERSION_LINE.encode() + b"\r\n"
 
 # RFC 4253 §4.2 lets a server send other lines first; one that sends this much is no ssh server.
 _GREETING_LIMIT = 16 * 1024
-
-# How long a dropped connection is let rest before the second try (seconds, plus up to as much).
-_BACK_OFF = 0.4
 
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
 
@@ -80,8 +77,7 @@ def reach(config: SshConfig, dial: Dial, timeout: float) -> Line:
             connection.discard()
             if last:
                 raise faults.dropped(place(config), words) from drop
-            # Not in step with others that were dropped with us.
-            time.sleep(_BACK_OFF * (1 + os.urandom(1)[0] / 255))
+            second_try.rest()
         except BaseException:
             connection.discard()
             raise
