@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -101,9 +102,17 @@ def command_fields(command: Command) -> tuple[list[str] | None, str | None]:
 
 
 def make_record(
-    spec: JobSpec, target: str, *, ready: str | None, git: dict[str, Any] | None
+    spec: JobSpec,
+    target: str,
+    *,
+    ready: str | None,
+    git: dict[str, Any] | None,
+    again: Mapping[str, Any],
 ) -> str:
-    r"""The record of ``spec`` as one line of ASCII; bytes that are not UTF-8 as ``\udcXX``."""
+    r"""The record of ``spec`` as one line of ASCII; bytes that are not UTF-8 as ``\udcXX``.
+
+    ``again``: what else it takes to start the same once more: times, and files of this machine.
+    """
     command, shell = command_fields(spec.command)
     return json.dumps(
         {
@@ -126,6 +135,7 @@ def make_record(
             "idempotency_key": spec.idempotency_key,
             "started_by": started_by(),
             "git": git,
+            "again": dict(again),
             "version": __version__,
         },
         separators=(",", ":"),

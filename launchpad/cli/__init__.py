@@ -22,6 +22,7 @@ VERBS = {
     "exec": ("TARGET [-- COMMAND [ARG...]]", "Run a command in the foreground, or a login shell."),
     "push": ("SRC TARGET:PATH", "Copy a file or directory into the container."),
     "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),
+    "rerun": ("JOB", "Start what a job was once more: command, directory, options."),
     "completion": (
         "bash|zsh|fish",
         "Print the script that completes launchpad's words in a shell.",

@@ -7,8 +7,6 @@ import click
 from launchpad.cli.arguments import CommandVerb, command_words
 from launchpad.cli.common import DURATION, LOCAL_PATH, Session, verb
 
-DEFAULT_CONFIRM = 2.0
-
 _EPILOG = """\b
 Everything behind the first -- reaches the program byte for byte; nothing is
 expanded on the way. For a line of shell use -c. A directory in the container
@@ -25,7 +23,7 @@ TIME is 90, 90s, 5m, 2h or 1d.
 
 
 @verb(cls=CommandVerb, epilog=_EPILOG)
-@click.argument("target", metavar="TARGET")
+@click.argument("target", metavar="TARGET", required=False)
 @click.option(
     "-c",
     "shell",
@@ -60,7 +58,6 @@ TIME is 90, 90s, 5m, 2h or 1d.
 @click.option(
     "--confirm",
     type=DURATION,
-    default=DEFAULT_CONFIRM,
     help="Watch a new job this long (2 s); 0 proves its process only.",
 )
 @click.option("--ready", metavar="REGEX", help="Return when a line of the log matches.")
@@ -78,6 +75,21 @@ TIME is 90, 90s, 5m, 2h or 1d.
 )
 @click.option("--wait", is_flag=True, help="Wait for the job's end; exit with its code.")
 @click.option(
+    "--push",
+    type=LOCAL_PATH,
+    metavar="DIR",
+    help="Copy DIR to ~/BASENAME first (as push does), and run there unless -C.",
+)
+@click.option(
+    "--file",
+    type=LOCAL_PATH,
+    metavar="JOB.toml",
+    help="Take what is not said here from a job file.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Over a key of --file; repeat it."
+)
+@click.option(
     "--idempotency-key", metavar="KEY", help="Start nothing if a job of this target has KEY."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -89,11 +101,12 @@ def run(ctx: click.Context, session: Session, /, as_json: bool, **values: Any) -
     """Start a job, and prove that it started."""
     del as_json  # the session knows
     # Late: a usage error or --help must not wait for what a start needs.
-    from launchpad.cli.run_request import Options, build_request
+    from launchpad.cli.run_request import Options, build_request, with_file
     from launchpad.cli.run_screen import start_and_show
 
     dry_run = values.pop("dry_run")
-    options = Options(words=command_words(ctx), **values)
+    file, settings = values.pop("file"), values.pop("settings")
+    options = with_file(Options(words=command_words(ctx), **values), file, settings)
     request = build_request(session, options)
     if dry_run:
         from launchpad.cli.run_dry import show

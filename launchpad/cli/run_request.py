@@ -1,12 +1,14 @@
 """From the words of ``launchpad run`` to what is asked of the launcher. Nothing is sent yet."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from launchpad.cli import guards
 from launchpad.cli.common import Session, say
-from launchpad.command import Argv, Command, Secret, ShellLine
+from launchpad.command import Argv, Command, Secret, ShellLine, to_text
 from launchpad.config import Settings
 from launchpad.environment import (
     callers_environment,
@@ -17,16 +19,26 @@ from launchpad.environment import (
 )
 from launchpad.errors import UsageError
 from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, new_job_id
+from launchpad.job_file import JobFile, load as load_job_file
 from launchpad.launcher.request import RunRequest
-from launchpad.target import parse_target
+from launchpad.target import Target, parse_target
 from launchpad.watch import compile_ready
+
+if TYPE_CHECKING:
+    from launchpad.launcher.transfer import Push
+
+
+DEFAULT_CONFIRM = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was said on the command line; None: nothing was. Times are seconds."""
+    """What was said on the command line; None: nothing was. Times are seconds.
 
-    target: str
+    ``file``: what stands behind all that in the job file.
+    """
+
+    target: str | None
     words: tuple[str, ...] | None
     shell: str | None
     name: str | None
@@ -37,46 +49,130 @@ class Options:
     log: str | None
     append: bool
     login: bool | None
-    confirm: float
+    confirm: float | None
     ready: str | None
     ready_timeout: float | None
     time_limit: float | None
     on_exit: str | None
     follow: bool
     wait: bool
+    push: Path | None
     idempotency_key: str | None
+    file: JobFile | None = None
+
+
+def with_file(options: Options, path: Path | None, settings: Sequence[str]) -> Options:
+    """``options``, and what they leave open as the job file has it.
+
+    Raises :class:`UsageError`, and :class:`~launchpad.errors.ClientError` for a fault in the file.
+    """
+    warn_about_settings(settings)
+    if path is None:
+        if settings:
+            raise UsageError("--set changes what a job file says", advice="--file JOB.toml")
+        return options
+    file = load_job_file(path, settings)
+    given = options.words is not None or options.shell is not None
+    return replace(
+        options,
+        file=file,
+        target=options.target or file.target,
+        words=options.words if given else file.command,
+        shell=options.shell if given else file.shell,
+        name=options.name if options.name is not None else file.name,
+        cwd=options.cwd or file.cwd,
+        user=options.user or file.user,
+        log=options.log or file.log,
+        login=file.login if options.login is None else options.login,
+        ready=options.ready or file.ready,
+        ready_timeout=_first(options.ready_timeout, file.ready_timeout),
+        time_limit=_first(options.time_limit, file.time_limit),
+        on_exit=options.on_exit or file.on_exit,
+        push=options.push or file.push,
+    )
+
+
+def _first(*times: float | None) -> float | None:
+    return next((time for time in times if time is not None), None)
 
 
 def build_request(session: Session, options: Options) -> RunRequest:
     """What is asked of the launcher. Raises :class:`UsageError`; nothing has been sent yet."""
+    if options.target is None:
+        raise UsageError(
+            "no target is named", advice="launchpad run TARGET -- COMMAND; TARGET as pve1:101"
+        )
     _check_together(session, options)
     target = parse_target(options.target, session.config.aliases())
     settings = session.config.settings_for(options.target)
-    command = _command(options)
+    command = _command(options, options.target)
     name = derive_job_name(command) if options.name is None else check_job_name(options.name)
+    user = options.user or settings.user
+    tree = tree_to_push(target, options.push, user) if options.push is not None else None
+    said = (options.login, settings.login, True)
+    launcher = options.file.launcher if options.file is not None else None
     spec = JobSpec(
         id=new_job_id(name),
         command=command,
-        cwd=options.cwd or settings.cwd,
+        cwd=options.cwd or (tree.path if tree is not None else settings.cwd),
         environment=merge(_environment(options, settings)),
-        user=options.user or settings.user,
+        user=user,
         log=options.log,
         append=options.append,
-        login=next(said for said in (options.login, settings.login, True) if said is not None),
-        launcher=settings.launcher or Launcher.SETSID,
+        login=next(login for login in said if login is not None),
+        launcher=launcher or settings.launcher or Launcher.SETSID,
         time_limit=options.time_limit,
         on_exit=options.on_exit,
         idempotency_key=options.idempotency_key,
     )
-    _warn_about_values(options)
+    warn_about_values(options.environment)
     return RunRequest(
         target=target,
         spec=spec,
-        confirm=options.confirm,
+        confirm=DEFAULT_CONFIRM if options.confirm is None else options.confirm,
         ready=options.ready,
         ready_timeout=options.ready_timeout,
         mode="follow" if options.follow else "wait" if options.wait else "confirm",
+        push=tree,
+        again=_again(options, tree),
     )
+
+
+def tree_to_push(target: Target, directory: Path, user: str | None) -> "Push":
+    """The push of ``run --push``: to a directory of the same name in the home of the job's user.
+
+    Raises :class:`UsageError` for what is no directory.
+    """
+    # Late: most starts push nothing.
+    from launchpad.launcher.transfer import Push
+
+    place = directory.resolve()
+    if not place.is_dir():
+        raise UsageError(
+            f"--push {directory} is not a directory of this machine",
+            advice="--push . sends the directory you are in",
+        )
+    if not place.name:
+        raise UsageError(f"--push {directory} has no name to be called by", advice="launchpad push")
+    name = to_text(os.fsencode(place.name))
+    return Push(source=place, target=target, path=f"~/{name}", user=user)
+
+
+def _again(options: Options, tree: "Push | None") -> dict[str, Any]:
+    """What the record keeps for `rerun`: names of files, never what is in them."""
+    files = [*(file.env_file for file in [options.file] if file), *options.env_files]
+    found: dict[str, Any] = {
+        "confirm_s": options.confirm,
+        "ready_timeout_s": options.ready_timeout,
+        "push": to_text(os.fsencode(tree.source)) if tree is not None else None,
+        "job_file": _absolute(options.file.path) if options.file else None,
+        "env_files": [_absolute(path) for path in files if path is not None],
+    }
+    return {key: value for key, value in found.items() if value not in (None, [])}
+
+
+def _absolute(path: Path) -> str:
+    return to_text(os.fsencode(path.absolute()))
 
 
 def _check_together(session: Session, options: Options) -> None:
@@ -104,7 +200,7 @@ def _check_together(session: Session, options: Options) -> None:
             )
 
 
-def _command(options: Options) -> Command:
+def _command(options: Options, target: str) -> Command:
     if options.shell is not None:
         if options.words is not None:
             raise UsageError(
@@ -115,11 +211,11 @@ def _command(options: Options) -> Command:
     if not options.words:
         raise UsageError(
             "no command given",
-            advice=f"launchpad run {options.target} -- COMMAND [ARG...],"
-            f" or launchpad run {options.target} -c 'SHELL STRING'",
+            advice=f"launchpad run {target} -- COMMAND [ARG...],"
+            f" or launchpad run {target} -c 'SHELL STRING'",
         )
     command = Argv(options.words)
-    guards.check_command(command, options.target)
+    guards.check_command(command, target)
     return command
 
 
@@ -129,6 +225,10 @@ def _environment(options: Options, settings: Settings) -> Iterator[tuple[str, Se
     if settings.env_file is not None:
         yield from from_file(settings.env_file, caller)
     yield from from_pairs(settings.env, caller, "the configuration")
+    if options.file is not None:
+        if options.file.env_file is not None:
+            yield from from_file(options.file.env_file, caller)
+        yield from from_pairs(options.file.env, caller, str(options.file.path))
     for path in options.env_files:
         yield from from_file(path, caller)
     for word in options.environment:
@@ -136,10 +236,18 @@ def _environment(options: Options, settings: Settings) -> Iterator[tuple[str, Se
         yield from_word(word, caller)
 
 
-def _warn_about_values(options: Options) -> None:
-    names = [word.partition("=")[0] for word in options.environment if "=" in word]
+def warn_about_values(words: Sequence[str], option: str = "-e ") -> None:
+    """Say it once where a value stands on the command line."""
+    names = [word.partition("=")[0] for word in words if "=" in word]
     if names:
         say(
-            f"launchpad: the value of -e {names[0]}=… is visible to other users of this machine"
+            f"launchpad: the value of {option}{names[0]}=… is visible to other users of this machine"
             f" in ps; use -e {names[0]} (your own value) or --env-file where it is secret"
         )
+
+
+def warn_about_settings(settings: Sequence[str]) -> None:
+    """The same for ``--set env.KEY=VALUE``."""
+    prefix = "env."
+    words = [word.removeprefix(prefix) for word in settings if word.startswith(prefix)]
+    warn_about_values(words, f"--set {prefix}")

@@ -5,6 +5,7 @@ import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from launchpad.cli.common import Session, join_words, say, write_json
 from launchpad.cli.progress import Progress
@@ -18,6 +19,10 @@ from launchpad.target import ThisMachine
 from launchpad.terminal import TerminalFilter
 from launchpad.wording import duration_words, end_sentence, state_words
 
+if TYPE_CHECKING:
+    from launchpad.cli.transfer_screen import Bar
+    from launchpad.launcher.transfer import Push, Transferred
+
 
 def start_and_show(session: Session, request: RunRequest) -> int:
     """Start the job, show how it goes; the exit code. Raises :class:`LaunchpadError`."""
@@ -25,6 +30,8 @@ def start_and_show(session: Session, request: RunRequest) -> int:
     session.job, session.started = request.spec.id, "no"
     desk = replace(session.desk(), say=screen.say)
     watched = replace(request, on_started=screen.started, on_output=screen.output)
+    if request.push is not None:
+        watched = screen.watch_push(watched, request.push)
     try:
         screen.progress.start()
         result = launcher.start(desk, watched)
@@ -35,6 +42,7 @@ def start_and_show(session: Session, request: RunRequest) -> int:
             screen.print_id()
         raise explain(failure.error, request) from failure
     finally:
+        screen.end_push()
         screen.progress.stop()
     session.job, session.started = result.job.id, "yes"
     screen.finish(result)
@@ -73,6 +81,7 @@ class Screen:
     _started: bool = False
     _id_printed: bool = False
     _filter: TerminalFilter | None = None
+    _bar: "Bar | None" = None
 
     def __post_init__(self) -> None:
         if self.request.mode == "follow" and sys.stdout.isatty():
@@ -89,6 +98,31 @@ class Screen:
             sys.stdout.write(self._filter.break_line())
             sys.stdout.flush()
         say(line)
+
+    def watch_push(self, request: RunRequest, push: "Push") -> RunRequest:
+        """``request``, with the push that comes first on the screen too."""
+        from launchpad.cli.transfer_screen import Bar
+
+        self._bar = bar = Bar(self.session, "pushing")
+
+        def on_progress(done: int, total: int | None) -> None:
+            self.progress.stop()
+            bar.show(done, total)
+
+        shown = replace(push, on_progress=on_progress, measured=bar.enabled)
+        return replace(request, push=shown, on_pushed=self._pushed)
+
+    def end_push(self) -> None:
+        """Take its bar away; may be called twice."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _pushed(self, done: "Transferred") -> None:
+        from launchpad.cli.transfer_screen import finish
+
+        self.end_push()
+        self.progress.stop()
+        finish(done, "pushed", f"to {self.request.push.path}" if self.request.push else "")
 
     def started(self, job: Job) -> None:
         """The job's process is proven: say so at once."""

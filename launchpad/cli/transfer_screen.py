@@ -5,8 +5,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from launchpad.cli.common import Session, say
 from launchpad.errors import UsageError
@@ -69,31 +68,30 @@ class Bar(AbstractContextManager["Bar"]):
 
     def __init__(self, session: Session, label: str) -> None:
         self._stack = ExitStack()
-        self._update: "Callable[[int, int | None], None] | None" = None
+        self._update: Callable[[int, int | None], None] | None = None
         self._due = 0.0
         self._session = session
         self._label = label
         terminal = sys.stderr is not None and sys.stderr.isatty()
         self.enabled = terminal and os.environ.get("TERM") != "dumb"
 
-    def __enter__(self) -> Self:
-        if self.enabled:
-            self._begin()
-        return self
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Take it away; may be called twice."""
+        self._stack.close()
+        self._update = None
 
     def show(self, done: int, total: int | None) -> None:
         """So many bytes have been copied, of ``total`` if that is known."""
         now = time.monotonic()
-        if self._update is not None and now >= self._due:
-            self._due = now + _STEP
+        if not self.enabled or now < self._due:
+            return
+        self._due = now + _STEP
+        if self._update is None:
+            self._begin()
+        if self._update is not None:
             self._update(done, total)
 
     def _begin(self) -> None:

@@ -1,13 +1,16 @@
 """What `run` is asked for, and what comes of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from launchpad.errors import INTERRUPTED, LAUNCHPAD_FAILED, TIMED_OUT, LaunchpadError
 from launchpad.job import JobId, JobSpec
 from launchpad.state import Exited, Job, Killed, Lost, is_ended
 from launchpad.target import Target
+
+if TYPE_CHECKING:
+    from launchpad.launcher.transfer import Push, Transferred
 
 Started = Literal["yes", "no", "unknown"]
 
@@ -19,7 +22,8 @@ class RunRequest:
     ``confirm``, ``ready_timeout``: seconds. ``mode``: return once the start is confirmed (or the
     job is ready), or follow the log to the job's end, or wait for its end without the log.
     ``on_started`` is called once, when the job runs; ``on_output`` with the log's bytes in mode
-    "follow".
+    "follow". ``push`` comes before the start, on the same connection; ``on_pushed`` is told
+    what came of it. ``again``: what `rerun` will want to know besides the spec, for the record.
     """
 
     target: Target
@@ -30,6 +34,9 @@ class RunRequest:
     mode: Literal["confirm", "follow", "wait"] = "confirm"
     on_started: Callable[[Job], None] = field(default=lambda _job: None)
     on_output: Callable[[bytes], None] = field(default=lambda _data: None)
+    push: "Push | None" = None
+    on_pushed: "Callable[[Transferred], None]" = field(default=lambda _done: None)
+    again: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,20 @@ def start(desk: Desk, request: RunRequest) -> RunResult:
 def _start(begun: _Start) -> RunResult:
     desk, request, spec = begun.desk, begun.request, begun.request.spec
     options = desk.options_for(request.target)
-    with GitState.ask() as git, connect(request.target, options) as contact:
-        record = make_record(spec, str(request.target), ready=request.ready, git=git.answer())
+    tree = request.push.source if request.push is not None else None
+    with GitState.ask(tree) as git, connect(request.target, options) as contact:
+        if request.push is not None:
+            # Late: most starts do without what copying needs.
+            from launchpad.launcher.transfer import push_over
+
+            request.on_pushed(push_over(contact, request.push))
+        record = make_record(
+            spec,
+            str(request.target),
+            ready=request.ready,
+            git=git.answer(),
+            again=request.again,
+        )
         entry = _remember(desk, contact, request, record)
         begun.entry = entry
         call = launch_call(
