@@ -240,9 +240,10 @@ def warn_about_values(words: Sequence[str], option: str = "-e ") -> None:
     """Say it once where a value stands on the command line."""
     names = [word.partition("=")[0] for word in words if "=" in word]
     if names:
+        name = names[0]
         say(
-            f"launchpad: the value of {option}{names[0]}=… is visible to other users of this machine"
-            f" in ps; use -e {names[0]} (your own value) or --env-file where it is secret"
+            f"launchpad: the value of {option}{name}=… is visible to other users of this machine in"
+            f" ps; use -e {name} (your own value) or --env-file where it is secret"
         )
 
 
