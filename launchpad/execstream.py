@@ -13,15 +13,19 @@ _NOISE_LIMIT = 65536
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The command runs: its PID and start ticks in the container."""
+    """The command runs: its PID and start ticks in the container.
+
+    ``returns``: how many carriage returns stand before a newline by now.
+    """
 
     pid: int
     ticks: int
+    returns: int = 0
 
 
 @dataclass(slots=True)
 class Beginning:
-    """Finds the frame ``begin``, also where a terminal has made its newlines longer.
+    """Finds the frame ``begin``, also where terminals have made its newlines longer.
 
     ``noise``: what came before it, or until now.
     """
@@ -35,11 +39,11 @@ class Beginning:
         if self.begun is not None:
             return data
         self.noise += data
-        frame = re.search(rb"\n%s begin (\d+) (\d+)\r?\n" % re.escape(self.marker), self.noise)
+        frame = re.search(rb"\n%s begin (\d+) (\d+)(\r*)\n" % re.escape(self.marker), self.noise)
         if frame is None:
             del self.noise[: max(0, len(self.noise) - _NOISE_LIMIT)]
             return b""
-        self.begun = Begun(int(frame[1]), int(frame[2]))
+        self.begun = Begun(int(frame[1]), int(frame[2]), len(frame[3]))
         own = bytes(self.noise[frame.end() :])
         del self.noise[frame.start() :]
         return own
@@ -84,3 +88,35 @@ class Ending:
             tail.startswith(whole) and tail[len(whole) :].isdigit()
         )
         return start if is_mark else len(data)
+
+
+@dataclass(slots=True)
+class OneTerminal:
+    """Takes back what the terminals around a command's own have done to its newlines.
+
+    lxc-attach puts the terminal of ssh between ours and the command's, and has it write a carriage
+    return before each newline, as the command's own terminal does. A program that has switched that
+    off at its own end, as those do that paint the screen, would be painted wrong.
+
+    ``returns``: see :class:`Begun`; the command's own terminal is one of them.
+    """
+
+    returns: int
+    _held: bytes = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take in ``data``; what the command's own terminal has made of it."""
+        extra = self.returns - 1
+        if extra < 1:
+            return data
+        data = self._held + data
+        end = len(data.rstrip(b"\r"))
+        # Whether a newline follows is not known yet.
+        cut = max(end, len(data) - extra)
+        self._held = data[cut:]
+        return data[:cut].replace(b"\r" * extra + b"\n", b"\n")
+
+    def rest(self) -> bytes:
+        """What was held back: nothing followed at once, so no newline does."""
+        rest, self._held = self._held, b""
+        return rest

@@ -5,6 +5,7 @@ call of their own. On a terminal it has a terminal in the container.
 """
 
 import os
+import re
 import signal
 import time
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from launchpad import console
 from launchpad.command import Argv, to_text
 from launchpad.console import GaveUp, Signals, StdinPump
 from launchpad.errors import INTERRUPTED, LaunchpadError, LineLost
-from launchpad.execstream import Beginning, Begun, Ending
+from launchpad.execstream import Beginning, Begun, Ending, OneTerminal
 from launchpad.frames import parse_frames
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
@@ -102,7 +103,6 @@ class _OnPipes:
                 pump.start()
             else:
                 channel.close_stdin()
-            self.signals.deliver = self._deliver
             return self._pass_on(channel)
         except GaveUp:
             self._farewell()
@@ -148,6 +148,9 @@ class _OnPipes:
         own = self.beginning[stream].feed(data)
         if stream is Stream.STDERR:
             own = self.ending.feed(own)
+        elif self.beginning[stream].begun is not None:
+            # Before the first byte is shown: whoever waited for it may send a signal at once.
+            self.signals.deliver = self._deliver
         if own:
             console.write_all(_DESCRIPTORS[stream], own)
 
@@ -193,8 +196,8 @@ def refused(
     contact: Contact, call: RemoteCall, done: Completed, command: Argv | None
 ) -> LaunchpadError:
     """Why nothing was run, judging by what came in its place."""
-    # A terminal makes newlines longer.
-    frames = parse_frames(call.marker, done.stdout.replace(b"\r\n", b"\n"))
+    # Each terminal on the way makes newlines longer.
+    frames = parse_frames(call.marker, re.sub(rb"\r+\n", b"\n", done.stdout))
     for frame in frames:
         if frame.name == "failed":
             code, reason = frame.words
@@ -251,6 +254,7 @@ class _OnTerminal:
         self._channel = channel
         self._beginning = Beginning(call.marker)
         self._ending = Ending(call.marker)
+        self._newlines = OneTerminal(0)
         self._modes = ScreenModes()
         # ssh itself may ask for a password there; nobody else has anything to say before the begin.
         options = desk.options_for(contact.target)
@@ -268,8 +272,10 @@ class _OnTerminal:
                 case Output(Stream.STDOUT, data):
                     self._show(data)
                 case Exited(code):
-                    self._write(self._ending.rest())
+                    self._write(self._ending.feed(self._newlines.rest()) + self._ending.rest())
                     raise self._broken(code, command)
+                case None if self._beginning.begun:
+                    self._write(self._ending.feed(self._newlines.rest()))
                 case _ if self._beginning.begun or self._asks or time.monotonic() < ends:
                     pass
                 case _:
@@ -286,7 +292,9 @@ class _OnTerminal:
         own = self._beginning.feed(data)
         if self._beginning.begun is None and self._asks:
             self._write(bytes(self._beginning.noise[known:]))
-        self._write(self._ending.feed(own))
+        if self._beginning.begun is not None:
+            self._newlines.returns = self._beginning.begun.returns
+        self._write(self._ending.feed(self._newlines.feed(own)))
 
     def _write(self, data: bytes) -> None:
         if data:

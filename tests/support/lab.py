@@ -16,9 +16,10 @@ from labtool import guests, nodes, pve
 from labtool.packages import ensure_namespaces, ensure_root
 from labtool.settings import Settings, from_environment
 from labtool.shell import LabError
+from support.processes import end_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
     from labtool.settings import NodePlace
 
@@ -27,26 +28,6 @@ LAB_PROGRAM = Path(__file__).resolve().parents[1] / "lab" / "lab"
 DEBIAN, BUSYBOX, STOPPED, NO_PTY, ON_PVE2, SLEEPER = 101, 102, 103, 104, 105, 106
 
 Result = subprocess.CompletedProcess[bytes]
-
-# Arguments: the ids of jobs. Ends everything that bears one of them and removes its directory.
-_END_JOBS = r"""
-cd /var/lib/launchpad/jobs 2>/dev/null || exit 0
-for id; do
-  [ -d "$id" ] || continue
-  pid= supervisor= session=
-  read -r _ pid _ session _ _ _ supervisor _ <"$id/main"
-  # The supervisor first: it would remove or rename files while the directory goes.
-  kill -KILL $supervisor $pid
-  [ "${session:-0}" -gt 1 ] && kill -KILL "-$session"
-  for file in /proc/[0-9]*/environ; do
-    tr '\000' '\n' <"$file" | grep -q "^LAUNCHPAD_JOB_ID=$id\$" || continue
-    pid=${file#/proc/}
-    kill -KILL "${pid%/environ}"
-  done
-  rm -rf "$id"
-done 2>/dev/null
-exit 0
-"""
 
 
 def why_no_lab() -> str | None:
@@ -191,10 +172,11 @@ class Lab:
         place = self.settings.node(node)
         return Traffic(place, _size(place.log / "sshd.log"), _size(place.log / "pct.log"))
 
-    def end_jobs(self, ctid: int, jobs: Iterable[str]) -> None:
-        """End jobs without launchpad, and remove what they left."""
+    def end_jobs(self, ctid: int, jobs: Mapping[str, tuple[int, int] | None]) -> None:
+        """End jobs without launchpad and remove what they left; ``jobs`` as for end_jobs()."""
+        end_jobs(jobs)
         if ctid in self.running():
-            self.run(ctid, "sh", "-c", _END_JOBS, "sh", *jobs, check=False)
+            self.sh(ctid, 'cd /var/lib/launchpad/jobs && rm -rf "$@"', *jobs, check=False)
 
     def running(self) -> set[int]:
         """The containers that run, on any node."""
@@ -256,6 +238,27 @@ class Lab:
             yield
         finally:
             self.command("heal", node)
+
+    @contextmanager
+    def other_sshd(self, place: Path, *settings: str, node: str = "pve1") -> Iterator[Path]:
+        """A second sshd of a node, on port 2222 and with settings of its own; the way to it.
+
+        ``place``: where the ssh configuration is made that has it as that node.
+        """
+        address = self.settings.node(node).address
+        known = place / "known_hosts_2222"
+        lines = (self.settings.ssh / "known_hosts").read_text().splitlines()
+        keys = (line.partition(" ")[2] for line in lines if line.startswith(f"{node},"))
+        known.write_text("".join(f"[{address}]:2222 {key}\n" for key in keys))
+        text = self.ssh_config.read_text().replace("Port 22\n", "Port 2222\n")
+        config = place / "config_2222"
+        config.write_text(text.replace(str(self.settings.ssh / "known_hosts"), str(known)))
+        options = [word for each in (*settings, "PidFile=/run/other.pid") for word in ("-o", each)]
+        self.on_node(node, "/usr/sbin/sshd", "-p", "2222", *options)
+        try:
+            yield config
+        finally:
+            self.on_node(node, "sh", "-c", 'kill "$(cat /run/other.pid)"; rm -f /run/other.pid')
 
     @contextmanager
     def file_in(self, ctid: int, path: str, text: str, mode: str = "644") -> Iterator[None]:
