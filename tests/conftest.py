@@ -85,12 +85,13 @@ def make_client(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Client]]:
     yield make
     for client in clients:
         client.end_processes()
-    started: dict[int, set[str]] = {}
+    started: dict[int, dict[str, tuple[int, int] | None]] = {}
     for client in clients:
+        identities = client.identities()
         for job, target in client.known_jobs():
             ctid = target.replace("/", ":").rpartition(":")[2]
             if ctid.isdigit():
-                started.setdefault(int(ctid), set()).add(job)
+                started.setdefault(int(ctid), {})[job] = identities[job]
     for number, jobs in started.items():
         lab.end_jobs(number, jobs)
 

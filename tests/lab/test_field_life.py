@@ -106,8 +106,7 @@ def test_the_end_of_a_job_that_nobody_watched_is_kept(
     assert status["last_line"] == "last words"
     assert status["ended_at"] is not None
     numbers = {"SIGKILL": 9, "SIGSEGV": 11, "SIGTERM": 15}
-    expected = code if signal is None else 128 + numbers[signal]
-    launchpad.expect_end(job, code=expected)
+    launchpad.expect_end(job, code=code if code is not None else 128 + numbers[signal or ""])
 
 
 @pytest.mark.parametrize("signal", ["KILL", "TERM", "SEGV"])

@@ -210,12 +210,20 @@ class Client:
 
     def known_jobs(self) -> list[tuple[str, str]]:
         """Id and target of every job in this client's index."""
+        return [(job, target) for job, target, _identity in self._index_rows()]
+
+    def identities(self) -> dict[str, tuple[int, int] | None]:
+        """PID and start ticks of the main process of every job in this client's index."""
+        return {
+            job: (identity[0], identity[1]) if (identity := json.loads(text or "null")) else None
+            for job, _target, text in self._index_rows()
+        }
+
+    def _index_rows(self) -> list[tuple[str, str, str | None]]:
         if not self.index.exists():
             return []
         with closing(sqlite3.connect(self.index)) as connection:
-            return [
-                (str(job), str(to)) for job, to in connection.execute("SELECT id, target FROM job")
-            ]
+            return list(connection.execute("SELECT id, target, identity FROM job"))
 
     def end_processes(self) -> None:
         """End what is left of the calls that were started."""

@@ -13,6 +13,7 @@ from launchpad.command import Argv, Secret, to_text
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.job import JobSpec, new_job_id
 from launchpad.scripts import launch_call
+from support.processes import end_process
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -71,12 +72,11 @@ def started(
 
 def _end(job: StartedJob) -> None:
     try:
-        _, pid, _, session, *_ = (job.directory / "main").read_text().split()
+        _, pid, ticks, *_ = (job.directory / "main").read_text().split()
     except FileNotFoundError:
         return
-    assert pid == session
+    end_process(int(pid), int(ticks))
     # Until the supervisor is gone it may still write into the directory.
-    subprocess.run(["kill", "-KILL", "--", f"-{session}"], stderr=subprocess.DEVNULL, check=False)
     wait_until(lambda: _is_closed(job.directory / "alive"), what="the supervisor has ended")
 
 

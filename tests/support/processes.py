@@ -71,6 +71,7 @@ def _look_at_all() -> Iterator[_Look]:
         ticks = start_ticks(pid)
         if ticks is None or pid == os.getpid():
             continue
+        # A zombie has neither arguments nor an environment: that is an OSError, too.
         with suppress(OSError):
             status = (place / "status").read_text(errors="replace").splitlines()
             numbers = dict(line.split(":", 1) for line in status if line.startswith("NS"))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from launchpad.job import JobId, JobSpec, new_job_id
 from launchpad.replies import Facts, parse_facts
 from launchpad.scripts import RemoteCall, launch_call, remote_call
 from launchpad.verdict import Place, job_of
+from support.processes import end_jobs
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -113,15 +112,12 @@ class RemoteJobs:
 
     def clean_up(self) -> None:
         """End what the test left running."""
-        marks = {f"LAUNCHPAD_JOB_ID={job}".encode() for job in self.launched}
-        pids = [int(words[place]) for words in self.launched.values() if words for place in (6, 0)]
-        for place in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if marks & set((place / "environ").read_bytes().split(b"\0")):
-                    pids.append(int(place.name))
-        for pid in pids:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        end_jobs(
+            {
+                job.text: (int(words[0]), int(words[1])) if words else None
+                for job, words in self.launched.items()
+            }
+        )
 
 
 def is_alive(pid: int) -> bool:
