@@ -23,6 +23,7 @@ VERBS = {
     "push": ("SRC TARGET:PATH", "Copy a file or directory into the container."),
     "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),
     "rerun": ("JOB", "Start what a job was once more: command, directory, options."),
+    "prune": ("TARGET...|--all", "Forget jobs that ended some time ago, and their logs."),
     "completion": (
         "bash|zsh|fish",
         "Print the script that completes launchpad's words in a shell.",
