@@ -51,43 +51,54 @@ class Beginning:
 
 @dataclass(slots=True)
 class Ending:
-    """Finds the mark of the end. ``code``: the command's exit code, once it is there."""
+    """Finds the mark of the end, and leaves out those that only say that the line lives.
+
+    ``code``: the command's exit code, once it is there.
+    """
 
     marker: bytes
     code: int | None = None
     _held: bytes = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Take in ``data``; what of all that came can be passed on. Nothing follows the mark."""
+        """Take in ``data``; what of all that came can be passed on. Nothing follows the end."""
         if self.code is not None:
             return b""
         data = self._held + data
-        mark = re.search(rb"\x1e%s exit (\d{1,3})\x1e" % re.escape(self.marker), data)
-        if mark is not None:
-            self.code = int(mark[1])
-            self._held = b""
-            return data[: mark.start()]
-        cut = self._beginning_of_mark(data)
+        own = []
+        start = 0
+        for mark in re.finditer(
+            rb"\x1e%s (?:beat|exit (\d{1,3}))\x1e" % re.escape(self.marker), data
+        ):
+            own.append(data[start : mark.start()])
+            start = mark.end()
+            if mark[1] is not None:
+                self.code = int(mark[1])
+                self._held = b""
+                return b"".join(own)
+        cut = self._beginning_of_mark(data, start)
         self._held = data[cut:]
-        return data[:cut]
+        return b"".join((*own, data[start:cut]))
 
     def rest(self) -> bytes:
         """What was held back, at the end of a stream without a mark."""
         rest, self._held = self._held, b""
         return rest
 
-    def _beginning_of_mark(self, data: bytes) -> int:
-        """Where a mark may begin that has not come to its end yet."""
+    def _beginning_of_mark(self, data: bytes, start: int) -> int:
+        """Where a mark may begin that has not come to its end yet; the end of ``data`` if none."""
         longest = len(self.marker) + len("\x1e exit 255")
-        start = data.rfind(b"\x1e", max(0, len(data) - longest))
-        if start < 0:
+        at = data.rfind(b"\x1e", max(start, len(data) - longest))
+        if at < 0:
             return len(data)
-        whole = b"\x1e" + self.marker + b" exit "
-        tail = data[start:]
-        is_mark = whole.startswith(tail) or (
-            tail.startswith(whole) and tail[len(whole) :].isdigit()
+        tail = data[at:]
+        head = b"\x1e" + self.marker
+        is_mark = (
+            (head + b" exit ").startswith(tail)
+            or (head + b" beat").startswith(tail)
+            or re.fullmatch(rb"%s exit \d{1,3}" % re.escape(head), tail)
         )
-        return start if is_mark else len(data)
+        return at if is_mark else len(data)
 
 
 @dataclass(slots=True)

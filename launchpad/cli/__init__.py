@@ -59,9 +59,7 @@ class Launchpad(click.Group):
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"launchpad.cli.{cmd_name}")
-        # A name that Python has already ends in an underscore.
-        found = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
-        return cast("click.Command", found)
+        return cast("click.Command", getattr(module, cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -12,8 +12,8 @@ _EPILOG = """\b
 stdin, stdout and stderr are the command's own, byte for byte, and apart:
   tar c . | launchpad exec pve1:101 -- tar x -C /data
 It starts in the home of the container's user, with a clean environment; what
-.bashrc adds is for interactive shells only. Nothing is detached: it ends with
-the line. Its exit code is passed on (126 and 127 as a shell has them).
+.bashrc adds is for interactive shells only. Nothing is detached: where the line
+breaks, it is hung up. Its exit code is passed on (126, 127 as a shell has them).
 
 \b
 Ctrl-C reaches the command; a second one within three seconds gives up on it.
@@ -72,3 +72,6 @@ def exec_(
         stdin=not no_stdin,
     )
     return execute(desk, request)
+
+
+exec = exec_  # noqa: A001 # the verb's own name, as for all others

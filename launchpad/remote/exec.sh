@@ -8,7 +8,8 @@
 # Where the command's own bytes begin, on stdout and on pipes on stderr too:
 #   frame "begin PID TICKS"   on pipes it leads a session of its own, which signals can be sent to
 # Where they end, on stderr, or on the terminal: \036MARKER exit CODE\036 - no newline in it, so that
-# whoever looks for it need not hold back the end of a line.
+# whoever looks for it need not hold back the end of a line. Meanwhile, on pipes, on stderr:
+# \036MARKER beat\036 now and then, which is to be left out.
 # Or, before anything was run: frame "failed CODE REASON" with the detail as payload, then "done".
 #
 # shellcheck shell=sh disable=SC2016,SC2034,SC2154
@@ -73,6 +74,22 @@ printf %s "$begin"
 unset marker stderr stat begin
 exec "$@"'
 
+# watch_line: a command whose caller is gone is hung up, as on a terminal; nobody else would tell it.
+# In the background of the shell that waits for it.
+watch_line() {
+  trap '' PIPE INT QUIT
+  # A sleep that outlives us by a moment must hold nothing.
+  while sleep 10 >/dev/null 2>&1 5>&-; do
+    { printf '\036%s beat\036' "$marker" >&5; } 2>/dev/null && continue
+    for place in /proc/[0-9]*; do
+      child=${place#/proc/}
+      { read_stat "$child" && [ "$parent" = $$ ] && [ "$session" = "$child" ]; } || continue
+      kill -HUP "-$child" 2>/dev/null
+    done
+    return
+  done
+}
+
 # execute TERM COMMAND...: TERM is empty on pipes. No COMMAND: the login shell.
 execute() {
   term=$1
@@ -108,8 +125,15 @@ execute() {
     ${term:+"TERM=$term"} sh -c "$start_it" launchpad "$marker" "$stderr" "$@"
   # In the foreground: an asynchronous list would get /dev/null as stdin, and SIGINT ignored. We lead
   # no group, so setsid(1) need not fork.
-  if [ -n "$tool" ]; then in_session "$tool" "$@"; else "$@"; fi
-  printf '\036%s exit %s\036' "$marker" "$?" >&5
+  if [ -n "$tool" ]; then
+    watch_line </dev/null >/dev/null &
+    in_session "$tool" "$@"
+  else
+    "$@"
+  fi
+  code=$?
+  [ -z "$tool" ] || kill "$!" 2>/dev/null
+  printf '\036%s exit %s\036' "$marker" "$code" >&5
 }
 
 execute_words() {

@@ -285,6 +285,26 @@ def test_a_second_ctrl_c_gives_up(lab: Lab, launchpad: Client, nap: str) -> None
     assert f"PID {pid} in pve1:101".encode() in err
 
 
+@TRANSPORTS
+def test_a_command_whose_caller_was_killed_is_hung_up(
+    lab: Lab, launchpad: Client, transport: str, nap: str
+) -> None:
+    words = ["exec", "-n", "--transport", transport, "pve1:101", "--"]
+    process = launchpad.start(*words, "sh", "-c", f"echo up; exec sleep {nap}")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    assert lab.processes(DEBIAN, "sleep", nap)
+    process.kill()
+    wait_until(lambda: not lab.processes(DEBIAN, "sleep", nap), 30)
+
+
+def test_a_command_may_be_silent_for_long(launchpad: Client) -> None:
+    outcome = launchpad(
+        "exec", "-n", "pve1:101", "--", "sh", "-c", "sleep 12; echo end >&2; exit 4"
+    )
+    assert (outcome.stdout, outcome.stderr, outcome.code) == (b"", b"end\n", 4)
+
+
 @pytest.mark.parametrize(
     ("target", "words"),
     [
