@@ -5,7 +5,9 @@ With LAUNCHPAD_UPDATE_DOCS=1 the pages are given what was printed, where that is
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -13,17 +15,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.client import REPOSITORY
+from support.lab import BUSYBOX, DEBIAN
 from support.markdown import READ_ONLY, blocks
 from support.pages import Page, Terminal
+from support.receiver import receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from support.client import Client
+    from support.lab import Lab
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
 TUTORIAL = REPOSITORY / "docs/tutorial.md"
+ON_EXIT = REPOSITORY / "docs/howto/on-exit.md"
+
+# Those that need more than a home and the lab.
+OWN_TESTS = {TUTORIAL, ON_EXIT}
 
 # Blocks that cannot be executed here, in all pages together: as few as can be.
 NOT_RUN = 8
@@ -80,11 +89,31 @@ def _environment(client: Client, aliases: str = ALIASES) -> dict[str, str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", [page for page in PAGES if page != TUTORIAL], ids=_name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OWN_TESTS], ids=_name)
 def test_page(page: Path, make_client: Callable[..., Client]) -> None:
     if not any(block.is_run for block in blocks(page)):
         return
-    client = make_client()
+    _run(page, make_client())
+
+
+def test_on_exit(lab: Lab, launchpad: Client) -> None:
+    """In place of ntfy and of a webhook there are servers in the containers."""
+    with (
+        receiver(lab, BUSYBOX, "ntfy.lan") as phone,
+        receiver(lab, DEBIAN, "hooks.lan") as chat,
+    ):
+        _run(ON_EXIT, launchpad)
+        message = phone.next()
+        assert (message.path, message.type) == ("/jobs", "application/x-www-form-urlencoded")
+        assert re.fullmatch(rb"night-[a-z2-7]{6} exited 3", message.body)
+        call = chat.next()
+        assert (call.path, call.type) == ("/launchpad", "application/json")
+        text = json.loads(call.body)["text"]
+        assert re.fullmatch(r"night-[a-z2-7]{6} killed with 15", text)
+    lab.sh(DEBIAN, "rm ~/notify.py")
+
+
+def _run(page: Path, client: Client) -> None:
     # A page may show the files of a checkout.
     shutil.copytree(REPOSITORY / "examples", client.home / "examples")
     # Whoever reads the front page has set nothing up.

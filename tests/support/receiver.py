@@ -1,4 +1,4 @@
-"""An HTTP server at 127.0.0.1 of a container, which has no other network: what it is sent is kept."""
+"""An HTTP server at 127.0.0.1 of a container, its only network: it keeps what it is sent."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def receiver(lab: Lab, ctid: int, name: str) -> Iterator[Receiver]:
     server.socket = _listen_in(int(lab.command("pid", str(ctid))))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    lab.sh(ctid, 'echo "127.0.0.1 $1" >>/etc/hosts', name)
+    # A busybox init leaves even the loopback down.
+    lab.sh(ctid, 'ip link set lo up; echo "127.0.0.1 $1" >>/etc/hosts', name)
     try:
         yield received
     finally:
