@@ -21,7 +21,7 @@ from launchpad.job import JobSpec
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 # What runs a command in the foreground.
-EXEC_SCRIPTS = ("common", "user", "descriptors", "session", "exec")
+EXEC_SCRIPTS = ("common", "user", "descriptors", "session", "terminal", "exec")
 
 # One argument has 128 KiB at most (execve(2), MAX_ARG_STRLEN), and the host's shell gets the line
 # as one.

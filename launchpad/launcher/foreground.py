@@ -4,33 +4,33 @@ On pipes its stdin, stdout and stderr stay apart, byte for byte, and signals rea
 call of their own. On a terminal it has a terminal in the container.
 """
 
-import os
-import re
 import signal
 import time
 from dataclasses import dataclass, field, replace
 
 from launchpad import console
-from launchpad.command import Argv, to_text
+from launchpad.command import Argv
 from launchpad.console import GaveUp, Signals, StdinPump
-from launchpad.errors import INTERRUPTED, LaunchpadError, LineLost
-from launchpad.execstream import Beginning, Begun, Ending, OneTerminal
-from launchpad.frames import parse_frames
+from launchpad.errors import INTERRUPTED, LaunchpadError
+from launchpad.execstream import Beginning, Begun, Ending
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
+from launchpad.launcher.on_terminal import (
+    Judge,
+    broken_off,
+    on_terminal,
+    refused,
+    terminal_name,
+)
 from launchpad.proxmox import ANSWER_DEADLINE
 from launchpad.refusals import Refusal, refusal_error
-from launchpad.screenmodes import ScreenModes
 from launchpad.scripts import EXEC_SCRIPTS, RemoteCall, exec_call, terminal_call
 from launchpad.target import Target
-from launchpad.transport.base import Channel, Completed, Exited, Output, Stream, Terminal
+from launchpad.transport.base import Channel, Completed, Exited, Output, Stream
 
 # What the command has left behind may hold its streams open; when it has ended, and nothing more
 # came for this long, they are given up (seconds).
 _AFTERLIFE = 2.0
-
-# How often a terminal's size is looked at (seconds).
-_TICK = 0.2
 
 _SIGNAL_DEADLINE = 10.0
 
@@ -60,21 +60,15 @@ def execute(desk: Desk, request: ExecRequest) -> int:
                 if request.terminal:
                     name = terminal_name()
                     words = (name, *words)
+                    judge = _judge_command(request.target, request.command)
                     call = terminal_call(contact.prefix, EXEC_SCRIPTS, "execute_words", words)
-                    return on_terminal(desk, contact, call, signals, request.command)
+                    return on_terminal(desk, contact, call, signals, judge)
                 call = exec_call(contact.prefix, words)
                 return _OnPipes(desk, request, contact, call, signals).run()
         except GaveUp as end:
             if end.number == signal.SIGINT:
                 return INTERRUPTED
             return end.exit_code
-
-
-def terminal_name() -> str:
-    """The type of our terminal, as programs on the far side are told of it."""
-    name = os.environ.get("TERM", "")
-    plain = name.replace("-", "").replace("+", "").replace(".", "").replace("_", "")
-    return name if plain.isascii() and plain.isalnum() else "xterm"
 
 
 @dataclass(slots=True)
@@ -124,11 +118,14 @@ class _OnPipes:
                 case Exited(code):
                     stderr = bytes(self.beginning[Stream.STDERR].noise)
                     done = Completed(bytes(stdout.noise), stderr, code)
-                    raise refused(self.contact, self.call, done, self.request.command)
+                    raise refused(self.contact, self.call, done, self._judge())
                 case None:
                     stderr = bytes(self.beginning[Stream.STDERR].noise)
                     done = Completed(bytes(stdout.noise), stderr, None, silent=True)
-                    raise refused(self.contact, self.call, done, self.request.command)
+                    raise refused(self.contact, self.call, done, self._judge())
+
+    def _judge(self) -> Judge:
+        return _judge_command(self.request.target, self.request.command)
 
     def _pass_on(self, channel: Channel) -> int:
         """Everything to the end of the command."""
@@ -142,7 +139,7 @@ class _OnPipes:
                     return ended
                 case _:
                     console.write_all(console.STDERR, self.ending.rest())
-                    raise _broken_off(self.request.target)
+                    raise broken_off(self.request.target)
 
     def _write(self, stream: Stream, data: bytes) -> None:
         own = self.beginning[stream].feed(data)
@@ -185,128 +182,12 @@ def _send_signal(contact: Contact, begun: Begun, number: int) -> None:
     contact.ask(("common", "signal"), words, deadline=_SIGNAL_DEADLINE)
 
 
-def _broken_off(target: Target) -> LaunchpadError:
-    return LineLost(
-        f"the command in {target} broke off: nobody told its exit code",
-        advice="was its container stopped, or its shell killed?",
-    )
+def _judge_command(target: Target, command: Argv | None) -> Judge:
+    def judge(code: int, reason: str, detail: str) -> LaunchpadError:
+        known = command or Argv(("the login shell",))
+        error = refusal_error(Refusal(reason, code, detail, str(target), known))
+        if reason == "not-found" and "/" in detail:
+            error.advice = "does the path exist in the container? relative paths start at home"
+        return error
 
-
-def refused(
-    contact: Contact, call: RemoteCall, done: Completed, command: Argv | None
-) -> LaunchpadError:
-    """Why nothing was run, judging by what came in its place."""
-    # Each terminal on the way makes newlines longer.
-    frames = parse_frames(call.marker, re.sub(rb"\r+\n", b"\n", done.stdout))
-    for frame in frames:
-        if frame.name == "failed":
-            code, reason = frame.words
-            refusal = Refusal(
-                reason=reason,
-                code=int(code),
-                detail=to_text(frame.payload).rstrip("\n"),
-                where=str(contact.target),
-                command=command or Argv(("the login shell",)),
-            )
-            error = refusal_error(refusal)
-            if reason == "not-found" and "/" in refusal.detail:
-                error.advice = "does the path exist in the container? relative paths start at home"
-            return error
-    return contact.explain(done, answered=bool(frames))
-
-
-def on_terminal(
-    desk: Desk,
-    contact: Contact,
-    call: RemoteCall,
-    signals: Signals,
-    command: Argv | None = None,
-) -> int:
-    """Run ``call`` on a terminal in the container, shown on ours; its exit code.
-
-    Our terminal is as before afterwards, whatever happens. Raises :class:`LaunchpadError`.
-    """
-    columns, rows = console.window_size()
-    channel = contact.start(call, Terminal(terminal_name(), columns, rows))
-    session = _OnTerminal(desk, contact, call, signals, channel)
-    pump = StdinPump(channel.send, channel.close_stdin)
-    try:
-        with console.raw_terminal():
-            try:
-                pump.start()
-                return session.run(command)
-            finally:
-                pump.stop()
-                session.leave()
-    finally:
-        channel.close()
-
-
-class _OnTerminal:
-    """A command on a terminal: one stream, there and back."""
-
-    def __init__(
-        self, desk: Desk, contact: Contact, call: RemoteCall, signals: Signals, channel: Channel
-    ) -> None:
-        self._contact = contact
-        self._call = call
-        self._signals = signals
-        self._channel = channel
-        self._beginning = Beginning(call.marker)
-        self._ending = Ending(call.marker)
-        self._newlines = OneTerminal(0)
-        self._modes = ScreenModes()
-        # ssh itself may ask for a password there; nobody else has anything to say before the begin.
-        options = desk.options_for(contact.target)
-        self._asks = contact.link.name == "openssh" and options.interactive
-
-    def run(self, command: Argv | None) -> int:
-        """To its end; the exit code."""
-        ends = time.monotonic() + ANSWER_DEADLINE
-        while self._ending.code is None:
-            if self._signals.resized:
-                self._signals.resized = False
-                self._channel.resize(*console.window_size())
-            event = self._channel.receive(_TICK)
-            match event:
-                case Output(Stream.STDOUT, data):
-                    self._show(data)
-                case Exited(code):
-                    self._write(self._ending.feed(self._newlines.rest()) + self._ending.rest())
-                    raise self._broken(code, command)
-                case None if self._beginning.begun:
-                    self._write(self._ending.feed(self._newlines.rest()))
-                case _ if self._beginning.begun or self._asks or time.monotonic() < ends:
-                    pass
-                case _:
-                    raise self._broken(None, command, silent=True)
-        return self._ending.code
-
-    def leave(self) -> None:
-        """Undo what the command has switched on in our terminal, and could not switch off."""
-        if undo := self._modes.undo():
-            console.write_all(console.STDOUT, undo)
-
-    def _show(self, data: bytes) -> None:
-        known = len(self._beginning.noise)
-        own = self._beginning.feed(data)
-        if self._beginning.begun is None and self._asks:
-            self._write(bytes(self._beginning.noise[known:]))
-        if self._beginning.begun is not None:
-            self._newlines.returns = self._beginning.begun.returns
-        self._write(self._ending.feed(self._newlines.feed(own)))
-
-    def _write(self, data: bytes) -> None:
-        if data:
-            self._modes.feed(data)
-            console.write_all(console.STDOUT, data)
-
-    def _broken(
-        self, code: int | None, command: Argv | None, *, silent: bool = False
-    ) -> LaunchpadError:
-        if self._beginning.begun is None:
-            # What is said on a terminal is all one stream: why it failed may stand there.
-            noise = bytes(self._beginning.noise)
-            done = Completed(noise, noise, code, silent=silent)
-            return refused(self._contact, self._call, done, command)
-        return _broken_off(self._contact.target)
+    return judge

@@ -1,5 +1,5 @@
 # exec.sh: one command in the foreground, with the caller's streams as its own. Behind common.sh,
-# user.sh, descriptors.sh and session.sh.
+# user.sh, descriptors.sh, session.sh and terminal.sh.
 #
 # On pipes the script comes on stdin as always, and behind its words come the command's own bytes:
 # we read not one byte more. On a terminal stdin is the terminal, so the call stands behind the script
@@ -45,19 +45,6 @@ check_program() {
   done
   [ -z "$blocked" ] || refuse not-executable 126 "$blocked"
   refuse not-found 127 "$1"
-}
-
-# known_terminal: sets term to $1, or to one that this container knows and that most terminals obey.
-known_terminal() {
-  for term in "$1" xterm-256color xterm; do
-    for place in /etc/terminfo /lib/terminfo /usr/lib/terminfo /usr/share/terminfo; do
-      for letter in "$place/${term%"${term#?}"}" "$place"/[0-9a-f][0-9a-f]; do
-        [ ! -e "$letter/$term" ] || return 0
-      done
-    done
-  done
-  # No terminfo at all: its programs do not need any.
-  term=$1
 }
 
 # start_it: the shell that becomes the command. Arguments: MARKER STDERR COMMAND... Descriptor 5 is
