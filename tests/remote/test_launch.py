@@ -8,6 +8,7 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,8 @@ class Launches:
         return spec.id, self.call(call.words, call.data, call.marker)
 
     def call(self, words: tuple[str, ...], data: bytes, marker: bytes) -> list[Frame]:
-        private = ["unshare", "--mount", "sh", "-c", _PRIVATE, "sh", self.home, self.profile]
+        private = ["unshare", "--mount", "sh", "-c", _PRIVATE]
+        private += ["sh", str(self.home), str(self.profile)]
         done = subprocess.run(
             [*private, *self.shell.words(words)],
             input=data,
@@ -137,8 +139,12 @@ def launches(shell: Shell, tmp_path: Path) -> Iterator[Launches]:
                 os.kill(pid, signal.SIGKILL)
     for job in made.jobs:
         if (made.directory(job) / "main").exists():
-            pid = int(made.main(job)[7])
-            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="supervisor gone")
+            supervisor = Path(f"/proc/{made.main(job)[7]}")
+            wait_until(partial(_is_gone, supervisor), what="supervisor gone")
+
+
+def _is_gone(path: Path) -> bool:
+    return not path.exists()
 
 
 def test_the_main_process_leads_its_own_session_and_is_what_was_reported(

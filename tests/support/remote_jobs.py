@@ -54,9 +54,9 @@ class RemoteJobs:
         record = '{"command":["x"],"started_by":"tester@here"}'
         call = launch_call((), str(self.state), job, record, follow=False)
         self.launched[job.id] = ()
-        words = [frame.words for frame in self.call(call) if frame.name == "launched"]
-        assert words, job
-        self.launched[job.id] = words[0]
+        launched = [frame.words for frame in self.call(call) if frame.name == "launched"]
+        assert launched, job
+        self.launched[job.id] = launched[0]
         return job.id
 
     def script(self, job: str, *arguments: str, name: str = "job") -> JobId:

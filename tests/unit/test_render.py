@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -98,7 +99,7 @@ def test_columns_are_dropped_in_a_fixed_order_and_the_id_never() -> None:
     whole = grid([job(Exited(1), ended_at=NOW - 360)], VIEW)
     titles = [{column.title for column in fit(whole, width).columns} for width in range(200, 0, -1)]
     dropped: list[str] = []
-    for wider, narrower in zip(titles, titles[1:], strict=False):
+    for wider, narrower in itertools.pairwise(titles):
         assert narrower <= wider
         dropped += wider - narrower
     assert dropped == ["BY", "GPU", "CPU", "MEM", "PROCS", "ENDED", "RAN", "TARGET", "LAST LINE"]
