@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from support.client import Client
 from support.lab import Lab, lab_share, why_no_lab
@@ -14,6 +15,15 @@ from support.shells import SHELL_NAMES, Shell, ShellName, make_shell
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+# How long an example takes says more about what else the machine does than about the example.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
+settings.load_profile("tests")
 
 _NO_LAB = "no lab here: "
 _LAB_FIXTURES = frozenset({"lab", "launchpad", "make_client"})
