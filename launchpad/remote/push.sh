@@ -101,8 +101,7 @@ forget_old() {
 guard() {
   before=-
   while :; do
-    timeout "$patience" cat <"$staging/alive" && exit
-    [ -p "$staging/alive" ] || exit
+    timeout "$patience" cat <&8 && exit
     pid='' read_so_far=
     IFS= read -r pid <"$staging/pid" || continue
     while read -r key value; do
@@ -116,9 +115,11 @@ guard() {
 # unpack: the archive on stdin into the staging directory.
 unpack() {
   if mkfifo "$staging/alive" 2>/dev/null; then
-    exec 9<>"$staging/alive"
+    # Both ends are opened here: to open one by name later might wait for a partner that has died.
+    exec 9<>"$staging/alive" 8<"$staging/alive"
     # exec: a shell keeps copies of what is redirected for a function alone, and with them the FIFO.
     (exec </dev/null >/dev/null 2>&1 9<&- && guard) &
+    exec 8<&-
   fi
   # -o: the files are ours, whatever the archive says. An old busybox leaves links out unless told.
   words=$({

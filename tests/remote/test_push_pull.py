@@ -363,6 +363,21 @@ def test_a_stream_that_stands_still_is_given_up(shell: Shell, tmp_path: Path) ->
     process.communicate()
 
 
+def test_nobody_waits_for_a_shell_that_was_killed(shell: Shell, tmp_path: Path) -> None:
+    call = call_for(tmp_path / "there")
+    process = begin(shell, call, call.data.replace(b"\npatience=60\n", b"\npatience=01\n"))
+    assert process.stdin
+    process.stdin.write(header(Member(Kind.DIRECTORY, b"tree", mode=0o755)))
+    process.stdin.flush()
+    # Not "tree": GNU tar makes nothing before it has read a whole record.
+    wait_until(lambda: list(tmp_path.glob(".launchpad-push-*/pid")), what="begun")
+    os.kill(process.pid, signal.SIGKILL)
+    # stdin stays open: the line was lost without a word, and the shell is gone as well.
+    wait_until(lambda: not session_members(process.pid), what="no process is left")
+    process.communicate()
+    assert not (tmp_path / "there").exists()
+
+
 def test_nothing_is_left_running_or_lying_about(shell: Shell, tmp_path: Path) -> None:
     put(tmp_path / "source/a")
     call = call_for(tmp_path / "there")
