@@ -76,15 +76,16 @@ def _environment(client: Client, aliases: str = ALIASES) -> dict[str, str]:
     """That of somebody who has launchpad installed, and a configuration."""
     tools = client.home / ".local/bin"
     tools.mkdir(parents=True)
-    program = tools / "launchpad"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m launchpad "$@"\n')
-    program.chmod(0o755)
-    (tools / "python3").symlink_to(sys.executable)
+    # No links: a Python that is called by another name is not that of its virtual environment.
+    for name, words in (("launchpad", "-m launchpad "), ("python3", "")):
+        program = tools / name
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {words}"$@"\n')
+        program.chmod(0o755)
     config = client.home / ".config/launchpad/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(aliases)
     environment = dict(client.environment)
-    del environment["XDG_CONFIG_HOME"]
+    del environment["XDG_CONFIG_HOME"], environment["PYTHONWARNINGS"]
     return {**environment, "PATH": f"{tools}:{environment['PATH']}", "TERM": "xterm-256color"}
 
 
