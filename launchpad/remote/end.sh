@@ -111,6 +111,20 @@ look() {
   eval "living_$number=\$left"
 }
 
+# is_quiet N: nothing was left in two looks, one after the other. In one of them, a process that is
+# becoming another program (execve(2)) may have no environment, and so no mark.
+is_quiet() {
+  [ "$searched" != "$clock" ] || return 1
+  look_again "$1"
+  eval "living=\$living_$1"
+  if [ -n "$living" ]; then
+    eval "quiet_$1=0"
+    return 1
+  fi
+  eval "quiet_$1=\$((quiet_$1 + 1)); quiet=\$quiet_$1"
+  [ "$quiet" -ge 2 ]
+}
+
 # look_again N: look, and search for members that nobody has seen yet.
 look_again() {
   if [ "$searched" != "$clock" ]; then
@@ -133,19 +147,18 @@ signal_rest() {
   done
 }
 
-# stop_all N: SIGSTOP until no new members appear. Groups are stopped as wholes, if all in them are
-# members, because the kernel lets no fork slip through while it signals a group.
+# stop_all N: SIGSTOP until no new members appear.
 stop_all() {
   stopped=' ' stop_since=$clock
   while [ "$((clock - stop_since))" -lt "$stop_patience" ]; do
     fresh=
-    eval "set -- \$living_$1 -- $1"
+    eval "set -- \$living_$1 -- $1; ever=\$ever_$1"
     while [ "$1" != -- ]; do
       case $stopped in *" $1 "*) ;; *)
         stopped="$stopped$1 " fresh=yes
         if is_process "${1%:*}" "${1#*:}" && [ "${1%:*}" -gt 1 ]; then
           kill -STOP "${1%:*}" 2>/dev/null
-          signal_group STOP "$group"
+          signal_group STOP
         fi
         ;;
       esac
@@ -154,19 +167,16 @@ stop_all() {
     shift
     [ -n "$fresh" ] || return 0
     read_ticks
-    searched=
     look_again "$1"
   done
 }
 
-# signal_group SIGNAL GROUP: if all its processes belonged to the job when we looked last.
+# signal_group SIGNAL: the whole group of the process that was looked at last, because the kernel
+# lets no fork slip through while it signals a group. Only in a session that a member leads: all in
+# it descend from that one.
 signal_group() {
-  [ "$2" -gt 1 ] || return 0
-  for pid in $processes; do
-    eval "set -- $1 $2 \"\${owner_$pid-}\" \${stat_$pid}"
-    if [ "$6" = "$2" ] && [ "$3" != "$job" ]; then return 0; fi
-  done
-  kill "-$1" "-$2" 2>/dev/null
+  [ "$group" -gt 1 ] || return 0
+  case " $ever" in *" $session:"*) kill "-$1" "-$group" 2>/dev/null ;; esac
   return 0
 }
 
@@ -180,8 +190,6 @@ kill_tree() {
     shift
     for word; do eval "seen_${word%:*}_${word#*:}=9"; done
     { echo 1 >"$tree_cgroup/cgroup.kill"; } 2>/dev/null
-    searched=
-    look_again "$tree"
     set -- "$tree"
   fi
   stop_all "$1"
@@ -189,13 +197,11 @@ kill_tree() {
 }
 
 kill_all() {
-  eval "set -- $1 \$living_$1"
-  number=$1
-  shift
+  eval "set -- \$living_$1; ever=\$ever_$1"
   for word; do
     is_process "${word%:*}" "${word#*:}" || continue
     signal_process 9 "${word%:*}" "${word#*:}"
-    signal_group KILL "$group"
+    signal_group KILL
   done
 }
 
@@ -214,6 +220,7 @@ remember_all() {
 begin_end() {
   gather "$2"
   eval "id_$1=\$job ever_$1= living_$1= none_$1=0 term_$1=0 kill_$1=0 main_end_$1= main_$1=-"
+  eval "quiet_$1=0"
   eval "cgroup_$1=\${job_cgroup-}"
   if [ "$current" = yes ]; then eval "main_$1=\$main_pid:\$main_ticks"; fi
 }
@@ -259,29 +266,26 @@ go_on() {
       plan=rest
       ;;
     rest)
-      if [ -z "$living" ]; then
-        look_again "$1"
-        signal_rest 15 "$1"
-      fi
-      eval "living=\$living_$1"
-      if [ -z "$living" ]; then
+      if [ -z "$living" ] && is_quiet "$1"; then
         plan='done'
       elif [ "$passed" -ge "$grace" ]; then
-        look_again "$1"
         kill_tree "$1"
         plan="kill"
         eval "killed_$1=\$clock"
+      else
+        signal_rest 15 "$1"
       fi
       ;;
     kill)
       eval "killed=\$killed_$1"
-      if [ -z "$living" ] || [ "$((clock - killed))" -ge "$kill_patience" ]; then
+      if [ -z "$living" ] && is_quiet "$1"; then
+        plan='done'
+      elif [ "$((clock - killed))" -ge "$kill_patience" ]; then
         look_again "$1"
         kill_all "$1"
-        eval "living=\$living_$1"
-        if [ -z "$living" ] || [ "$((clock - killed))" -ge "$kill_patience" ]; then
-          plan='done'
-        fi
+        plan='done'
+      else
+        kill_all "$1"
       fi
       ;;
   esac
@@ -342,11 +346,9 @@ end_jobs() {
     pause
     read_ticks
   done
-  read_ticks
   step=0
   while [ "$step" -lt "$count" ]; do
     step=$((step + 1))
-    look_again "$step"
     remember_all "$step"
     eval "job_cgroup=\$cgroup_$step"
     [ -z "$job_cgroup" ] || rmdir "$job_cgroup" 2>/dev/null

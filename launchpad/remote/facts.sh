@@ -7,6 +7,7 @@
 #                   directory                 it has one
 #                   launching                 its main process was not seen to be its program yet
 #                   main WORDS…               its main record (main damaged: not readable)
+#                   launcher NAME REASON…     how it was detached, where that was not as wanted
 #                   end NAME, kill NAME       its records that are file names
 #                   process running | zombie STATUS | gone      the main process, STATUS as wait(2)'s
 #                   supervisor living | gone
@@ -121,6 +122,8 @@ gather() {
     if use_identity "$@"; then main="known $*"; fi
   fi
   [ -z "$main" ] || lines=$lines$main$newline
+  [ ! -f "$state/jobs/$job/launcher" ] || ! read_record "$state/jobs/$job/launcher" ||
+    lines="${lines}launcher $record$newline"
   # The launch takes it away when the job has become its program, or will never.
   [ ! -e "$state/jobs/$job/start" ] || lines="${lines}launching$newline"
   read_names "$job"
@@ -184,14 +187,17 @@ find_cgroup() {
   [ -z "$job_cgroup" ] || expect_cgroup "$1" "$job_cgroup"
 }
 
-# print_members: the frame members.
+# print_members: looks for members; the frame members.
 print_members() {
   find_members
+  print_found_members
+}
+
+print_found_members() {
   frame members
   fleeting='' fresh=''
-  for pid in $processes; do
+  for pid in $owned; do
     eval "owner=\${owner_$pid-} why=\${why_$pid-}"
-    case $owner in '' | -) continue ;; esac
     split_stat "$pid"
     is_living "$pid" "$process_state" || continue
     name=

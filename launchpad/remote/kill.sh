@@ -23,7 +23,8 @@ kill_jobs() {
     gather "$word"
     asked="$asked ${word%%=*}"
   done
-  print_members
+  # The last look of end_jobs was at all of them.
+  print_found_members
   print_files no 1024 $asked
   frame "done"
 }

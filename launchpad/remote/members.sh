@@ -48,33 +48,97 @@ remember_member() {
   eval "known_$2=\"\${known_$2-} $1:$3\""
 }
 
+# print_each FILE: /proc/PID/FILE of every process, behind headers that nobody can forge.
+print_each() {
+  # One argument vector holds 2 MB.
+  case $process_count in ? | ?? | ???) set -- "$1" '[0-9]*' ;; *)
+    set -- "$1" '1*' '2*' '3*' '4*' '5*' '6*' '7*' '8*' '9*'
+    ;;
+  esac
+  file=$1
+  shift
+  for pattern; do
+    # So that the first header begins a line, too.
+    echo
+    # A process that hangs in the kernel can hold its own files back.
+    timeout -s KILL 5 tail -v -c +1 /proc$noise/$pattern/$file 2>/dev/null
+  done
+}
+
+# read_processes: one look at each process. Sets processes (the PIDs), stat_PID (its fields behind
+# the name, see proc(5)), children_PID, and suspects: those that something hints at.
+read_processes() {
+  for pid in ${processes-} 0; do
+    unset "stat_$pid" "children_$pid" "mark_$pid" "group_$pid" "owner_$pid" "why_$pid"
+  done
+  set -- /proc/[0-9]*
+  processes='' suspects='' process_count=$#
+  header="==> /proc$noise/"
+  stats="$(print_each stat)$newline$header"
+  pid='' whole=''
+  set -f
+  IFS=$newline
+  # What is done here is done for every process of the container: no pattern that searches far.
+  for line in $stats; do
+    place=$line
+    case $line in "==> "*) place=${line#"$header"} ;; esac
+    if [ "$place" = "$line" ]; then
+      whole="$whole $line"
+      continue
+    fi
+    [ -z "$whole" ] || note_process
+    whole='' pid=${place%%/*}
+  done
+  unset IFS
+  set +f
+}
+
+# note_process: takes in the line(s) of $pid. The name in it may hold blanks, parentheses, newlines.
+note_process() {
+  whole=${whole#*") "}
+  case $whole in *") "*) whole=${whole##*") "} ;; esac
+  # The state letter, parent, group, session, and what else.
+  rest=${whole#* }
+  parent=${rest%% *}
+  rest=${rest#* }
+  rest=${rest#* }
+  rest=${rest%% *}
+  case $parent:$rest in *[!0-9:]* | :* | *:) return 0 ;; esac
+  processes="$processes $pid"
+  eval "stat_$pid=\$whole children_$parent=\"\${children_$parent-} $pid\"
+    hints=\${known_$pid-}\${leader_$rest-}"
+  [ -z "$hints" ] || suspects="$suspects $pid"
+}
+
 # read_marks: sets mark_PID to the job that stands in the environment of PID. Newlines in values
 # become \001 when NUL becomes newline, so that a line is a variable and nothing else is.
 read_marks() {
-  marks=
-  set -- '[0-9]*'
-  # One argument vector holds 2 MB.
-  [ "$process_count" -lt 8000 ] || set -- '1*' '2*' '3*' '4*' '5*' '6*' '7*' '8*' '9*'
-  for pattern; do
-    marks=$marks$newline$(
-      timeout -s KILL 5 tail -v -c +1 /proc$noise/$pattern/environ 2>/dev/null |
-        tr '\000\n' '\n\001' | grep -e '/environ <==' -e '^LAUNCHPAD_JOB_ID='
-    )
-  done
+  marks=$(print_each environ | tr '\000\n' '\n\001' |
+    grep -e '/environ <==' -e '^LAUNCHPAD_JOB_ID=')
   pid=
+  header="$soh==> /proc$noise/"
   set -f
   IFS=$newline
   for line in $marks; do
-    variable=$line
-    case $line in *"$noise/"*)
-      # An environment that does not end in NUL runs into the next header.
-      note_mark "${line%%"$soh"*}"
-      pid=${line##*"$noise/"}
-      variable=${pid#*"$soh"}
+    case $line in
+      "$header"*"$header"* | [!"$soh"]*"$header"*)
+        # Empty environments; or one that does not end in NUL, and runs into the next header.
+        note_mark "${line%%"$soh"*}"
+        pid=${line##*"$header"}
+        ;;
+      "$header"*) pid=${line#"$header"} ;;
+      *)
+        note_mark "$line"
+        continue
+        ;;
+    esac
+    case $pid in *"${soh}LAUNCHPAD_JOB_ID="*)
+      line=${pid#*"$soh"}
       pid=${pid%%/*}
+      note_mark "$line"
       ;;
     esac
-    note_mark "$variable"
+    pid=${pid%%/*}
   done
   unset IFS
   set +f
@@ -86,6 +150,7 @@ note_mark() {
     *[!A-Za-z0-9._:-]* | :* | *:) return 0 ;;
   esac
   eval "mark_$pid=${1#*=}"
+  suspects="$suspects $pid"
 }
 
 # expect_cgroup ID PATH: the job has a cgroup of its own.
@@ -98,22 +163,8 @@ read_cgroups() {
   for entry in ${cgroups-}; do
     { while read -r pid; do
       eval "group_$pid=${entry%%:*}"
+      suspects="$suspects $pid"
     done <"${entry#*:}/cgroup.procs"; } 2>/dev/null
-  done
-}
-
-# read_processes: one look at each process. Sets processes (the PIDs) and stat_PID.
-read_processes() {
-  for pid in ${processes-}; do
-    unset "stat_$pid" "mark_$pid" "group_$pid" "owner_$pid" "why_$pid"
-  done
-  processes='' process_count=0
-  for pid in /proc/[0-9]*; do
-    pid=${pid##*/}
-    read_stat "$pid" || continue
-    eval "stat_$pid=\$stat_line"
-    processes="$processes $pid"
-    process_count=$((process_count + 1))
   done
 }
 
@@ -126,7 +177,7 @@ split_stat() {
   cpu_ticks=$((${12} + ${13} + ${14} + ${15})) pages=${22} exit_status=${50-}
 }
 
-# judge PID: sets owner_PID to the job it belongs to by a mark of its own, "-" for nobody's.
+# judge PID: sets owner_PID to the job it belongs to by a mark of its own.
 judge() {
   split_stat "$1" || return 0
   owner='' why=''
@@ -134,50 +185,63 @@ judge() {
   for word in $known; do
     [ "${word#*:}" = "$ticks" ] && owner=${word%%:*} why=known
   done
-  if [ -z "$owner" ] && [ -n "$candidates" ]; then
-    own_ticks=$ticks own_session=$session
-    if split_stat "$own_session"; then leader_ticks=$ticks; else leader_ticks=; fi
-    best=-1
-    for word in $candidates; do
-      job_ticks=${word#*:} && end_ticks=${job_ticks#*:} && job_ticks=${job_ticks%%:*}
-      if [ -n "$leader_ticks" ]; then
-        [ "$leader_ticks" = "$job_ticks" ] && owner=${word%%:*} why=session
-      # The leader is gone. While its session lives its number is taken; but the session may be
-      # another one with a recycled number, unless the process began while our leader lived.
-      elif [ "$job_ticks" -le "$own_ticks" ] && [ "$job_ticks" -gt "$best" ] &&
-        { [ "$end_ticks" = - ] || [ "$own_ticks" -le "$end_ticks" ]; }; then
-        owner=${word%%:*} why=session best=$job_ticks
-      fi
-    done
-    ticks=$own_ticks
-  fi
+  [ -n "$owner" ] || [ -z "$candidates" ] || judge_session
   # These were read after the process itself: its number could be another one's by then.
   if [ -z "$owner" ] && [ -n "$grouped$mark" ] && is_process "$1" "$ticks"; then
     owner=${grouped:-$mark} why=mark
   fi
-  [ -z "$owner" ] || eval "owner_$1=\$owner why_$1=\$why"
+  [ -z "$owner" ] || {
+    eval "owner_$1=\$owner why_$1=\$why"
+    owned="$owned $1"
+  }
 }
 
-# find_members: sets owner_PID for every process that belongs to a job. What we are ourselves, and
-# started, belongs to nobody even if a job started us.
+# judge_session: the session's number is the PID of a job's main process. That one, or a recycled one?
+judge_session() {
+  own_ticks=$ticks best=-1
+  if split_stat "$session"; then leader_ticks=$ticks; else leader_ticks=; fi
+  ticks=$own_ticks
+  for word in $candidates; do
+    job_ticks=${word#*:} && end_ticks=${job_ticks#*:} && job_ticks=${job_ticks%%:*}
+    if [ -n "$leader_ticks" ]; then
+      [ "$leader_ticks" != "$job_ticks" ] || owner=${word%%:*} why=session
+    # The leader is gone. While its session lives its number is taken; but the session may be
+    # another one with a recycled number, unless the process began while our leader lived.
+    elif [ "$job_ticks" -le "$ticks" ] && [ "$job_ticks" -gt "$best" ] &&
+      { [ "$end_ticks" = - ] || [ "$ticks" -le "$end_ticks" ]; }; then
+      owner=${word%%:*} why=session best=$job_ticks
+    fi
+  done
+}
+
+# find_members: sets owner_PID, why_PID for every process that belongs to a job, and owned to their
+# PIDs. What we are ourselves, and started, belongs to nobody even if a job started us.
 find_members() {
   read_processes
   read_marks
   read_cgroups
-  for pid in $processes; do
-    judge "$pid"
-  done
-  eval "owner_$$=-"
-  for pid in $processes; do
+  owned=
+  for pid in $suspects; do
     eval "owner=\${owner_$pid-}"
-    [ -z "$owner" ] || continue
-    ancestor=$pid steps=0
-    while [ "$ancestor" -gt 1 ] && [ -z "$owner" ] && [ "$steps" -lt 4096 ]; do
-      eval "set -- \${stat_$ancestor-0 0}"
-      ancestor=$2 steps=$((steps + 1))
-      eval "owner=\${owner_$ancestor-}"
+    [ -n "$owner" ] || [ "$pid" = $$ ] || judge "$pid"
+  done
+  add_descendants $owned
+}
+
+# add_descendants PID...: the children of members are members, unless they bear another job's mark.
+add_descendants() {
+  while [ "$#" -gt 0 ]; do
+    eval "owner=\${owner_$1-} children=\${children_$1-}"
+    parent_pid=$1
+    shift
+    for pid in $children; do
+      eval "taken=\${owner_$pid-}"
+      { [ -z "$taken" ] && [ "$pid" != $$ ] && split_stat "$pid" && [ "$parent" = "$parent_pid" ]; } ||
+        continue
+      eval "owner_$pid=\$owner why_$pid=descent"
+      owned="$owned $pid"
+      set -- "$@" "$pid"
     done
-    [ -z "$owner" ] || eval "owner_$pid=\$owner why_$pid=descent"
   done
 }
 
@@ -196,7 +260,7 @@ is_living() {
 # members_of ID: sets members to the PIDs of its living processes, after find_members.
 members_of() {
   members=
-  for pid in $processes; do
+  for pid in $owned; do
     eval "owner=\${owner_$pid-}"
     [ "$owner" = "$1" ] || continue
     split_stat "$pid"
