@@ -159,7 +159,13 @@ def test_a_lost_directory_the_index_still_knows(jobs: RemoteJobs) -> None:
     identity = jobs.look(job).identity
     assert identity is not None
     subprocess.run(["rm", "-rf", jobs.directory(job)], check=True)
-    numbers = (identity.pid, identity.ticks, identity.session, identity.boot_id, identity.boot_ticks)
+    numbers = (
+        identity.pid,
+        identity.ticks,
+        identity.session,
+        identity.boot_id,
+        identity.boot_ticks,
+    )
     word = f"{job}={','.join(map(str, numbers))}"
     assert jobs.look(job, word).state == Running(Reason.RECORD_DAMAGED)
     os.kill(identity.pid, signal.SIGKILL)

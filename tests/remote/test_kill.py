@@ -1,8 +1,9 @@
-"""The end of all of a job, and of nothing else: under bash, dash and busybox, with real processes."""
+"""The end of all of a job and of nothing else: real processes under bash, dash and busybox."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -26,10 +27,14 @@ if TYPE_CHECKING:
 
 FOREVER = "while :; do sleep 0.2; done"
 # A child that writes its PID into the log: $1 is what it does.
-LEAVE_CGROUP = "for g in /sys/fs/cgroup /sys/fs/cgroup/unified; do echo 0 >$g/cgroup.procs; done 2>/dev/null"
+LEAVE_CGROUP = (
+    "for g in /sys/fs/cgroup /sys/fs/cgroup/unified; do echo 0 >$g/cgroup.procs; done 2>/dev/null"
+)
 
 
-def end(jobs: RemoteJobs, job: JobId, *, signal_: int = signal.SIGTERM, grace: int | str = 500) -> Ended:
+def end(
+    jobs: RemoteJobs, job: JobId, *, signal_: int = signal.SIGTERM, grace: int | str = 500
+) -> Ended:
     return parse_ended(jobs.kill(job.text, signal_=signal_, grace=grace))[job]
 
 
@@ -38,9 +43,10 @@ def pids_in(jobs: RemoteJobs, job: JobId, count: int) -> list[int]:
 
     def found() -> list[int]:
         lines = [line.split() for line in jobs.log(job).splitlines()]
-        return [int(words[1]) for words in lines if len(words) == 2 and words[0] == "pid"]
+        pids = [int(words[1]) for words in lines if len(words) == 2 and words[0] == "pid"]
+        return pids if len(pids) >= count else []
 
-    return wait_until(lambda: (p := found()) if len(found()) >= count else [], what=f"{count} PIDs")
+    return wait_until(found, 30, f"{count} PIDs")
 
 
 @pytest.fixture
@@ -93,13 +99,15 @@ def test_who_ignores_term_is_killed_at_the_end_of_the_grace_time(jobs: RemoteJob
     began = time.monotonic()
     ended = end(jobs, job, grace=100)
     assert ended.main_signal == signal.SIGKILL
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
+    assert ended.main_after >= 1.0
     assert jobs.state_of(job) == Killed(9, Reason.LAUNCHPAD)
 
 
 def test_half_of_the_grace_time_is_for_the_main_process_alone(jobs: RemoteJobs) -> None:
     job = jobs.script(
-        "sh -c 'trap \"echo worker got it; exit\" TERM; echo pid $$; while :; do sleep 0.1; done' &\n"
+        'sh -c \'trap "echo worker got it; exit" TERM; echo pid $$;'
+        " while :; do sleep 0.1; done' &\n"
         "trap 'echo main got it' TERM; while :; do wait; done"
     )
     pids_in(jobs, job, 1)
@@ -139,7 +147,7 @@ def test_members_are_found_without_a_cgroup(
         wait_gone(jobs.main(job))
         assert jobs.look(job).processes, "shown as living on"
     ended = end(jobs, job, grace=100)
-    assert not is_alive(pid)
+    assert not is_alive(pid), ended
     assert ended.count >= 1
     assert not ended.left
 
@@ -171,18 +179,16 @@ def test_a_member_once_seen_is_remembered(jobs: RemoteJobs) -> None:
 
 
 def test_a_title_over_the_environment(jobs: RemoteJobs) -> None:
-    """As setproctitle does: prctl(2) moves the environment that the kernel shows elsewhere."""
+    """As setproctitle leaves it: where the environment was, there are NULs."""
     wipe = (
         "import ctypes,os,time\n"
-        "libc=ctypes.CDLL(None)\n"
-        "area=ctypes.create_string_buffer(b'title'+bytes(100))\n"
-        "at=ctypes.addressof(area)\n"
-        "assert libc.prctl(35,11,ctypes.c_ulong(at+105),0,0)==0\n"
-        "assert libc.prctl(35,10,ctypes.c_ulong(at),0,0)==0\n"
+        "fields=open('/proc/self/stat').read().rpartition(') ')[2].split()\n"
+        "start,end=int(fields[47]),int(fields[48])\n"
+        "ctypes.memset(start,0,end-start)\n"
         "print('pid',os.getpid(),flush=True)\n"
         "time.sleep(500)\n"
     )
-    job = jobs.run("sh", "-c", f"{LEAVE_CGROUP}; python3 -c \"$1\" & wait", "sh", wipe)
+    job = jobs.run("sh", "-c", f'{LEAVE_CGROUP}; python3 -c "$1" & wait', "sh", wipe)
     (pid,) = pids_in(jobs, job, 1)
     assert b"LAUNCHPAD" not in Path(f"/proc/{pid}/environ").read_bytes()
     os.kill(jobs.main(job), signal.SIGKILL)
@@ -207,7 +213,9 @@ def test_one_parent_and_seven_that_outlive_its_sigkill(jobs: RemoteJobs) -> None
     ended = end(jobs, job, grace=200)
     assert not any(map(is_alive, pids))
     assert ended.count == 7
-    assert ended.took < 2.0 + 2.0 + 2.0  # the grace time, what is promised beyond it, a busy machine
+    assert (
+        ended.took < 2.0 + 2.0 + 2.0
+    )  # the grace time, what is promised beyond it, a busy machine
     assert jobs.state_of(job) == Killed(9, Reason.OTHER)
 
 
@@ -261,7 +269,7 @@ def test_a_state_directory_of_somebody_else_is_refused(jobs: RemoteJobs) -> None
     job = jobs.run("sleep", "777")
     os.chown(jobs.state / "jobs", 12345, 12345)
     call = remote_call((), KILL, [str(jobs.state), "me", "15", "100", job.text])
-    assert ["refused"] == [f.name for f in jobs.call(call) if f.name not in {"begin", "done"}]
+    assert [frame.name for frame in jobs.call(call)] == ["begin", "refused", "done"]
     assert is_alive(jobs.main(job))
     os.chown(jobs.state / "jobs", 0, 0)
 
@@ -304,7 +312,8 @@ def test_a_storm_of_forks(jobs: RemoteJobs, *, cgroup: bool) -> None:
     job = jobs.script(
         f"{leave}\ntrap '' TERM\n"
         "storm() { trap '' TERM; while :; do sleep 0.2 & sleep 0.01; done; }\n"
-        "storm & storm & setsid sh -c 'trap \"\" TERM; while :; do (sleep 0.1 &) ; sleep 0.01; done' &\n"
+        "storm & storm &\n"
+        "setsid sh -c 'trap \"\" TERM; while :; do (sleep 0.1 &) ; sleep 0.01; done' &\n"
         "echo pid $$; storm"
     )
     pids_in(jobs, job, 1)
@@ -313,15 +322,21 @@ def test_a_storm_of_forks(jobs: RemoteJobs, *, cgroup: bool) -> None:
     assert jobs.look(job).processes == 0
 
 
-def test_several_jobs_in_one_call_side_by_side(jobs: RemoteJobs) -> None:
-    script = f"trap 'sleep 1; exit 0' TERM; echo pid $$; {FOREVER}"
-    several = [jobs.script(script) for _ in range(4)]
+def test_several_jobs_in_one_call_side_by_side(jobs: RemoteJobs, tmp_path: Path) -> None:
+    # Each waits, when it is told to end, until all have been told.
+    script = (
+        "save() { : >$1/$$; until set -- $1/* && [ $# = 4 ]; do set -- ${1%/*}; sleep 0.1; done; "
+        "exit 0; }\n"
+        f"trap 'save $1' TERM; echo pid $$; {FOREVER}"
+    )
+    told = tmp_path / "told"
+    told.mkdir()
+    several = [jobs.script(script, str(told)) for _ in range(4)]
     for job in several:
         pids_in(jobs, job, 1)
-    ended = parse_ended(jobs.kill(*(job.text for job in several), grace=2000))
+    ended = parse_ended(jobs.kill(*(job.text for job in several), grace=6000))
     assert set(ended) == set(several)
     assert all(each.main_signal == signal.SIGTERM for each in ended.values())
-    assert max(each.took for each in ended.values()) < 4 * 1.0 + 3.0
     for job in several:
         assert jobs.state_of(job) == Exited(0, Reason.LAUNCHPAD)
 
@@ -343,6 +358,7 @@ def test_it_goes_on_when_nobody_listens_any_more(jobs: RemoteJobs) -> None:
     process.stdin.close()
     process.stdout.close()
     process.stderr.close()
+    wait_until(lambda: list(jobs.directory(job).glob("kill,*")), 30, "a record of who asked")
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGHUP)
     wait_gone(jobs.main(job), timeout=30)
@@ -355,7 +371,13 @@ def test_a_job_that_lost_its_directory(jobs: RemoteJobs) -> None:
     identity = jobs.look(job).identity
     assert identity is not None
     subprocess.run(["rm", "-rf", jobs.directory(job)], check=True)
-    numbers = (identity.pid, identity.ticks, identity.session, identity.boot_id, identity.boot_ticks)
+    numbers = (
+        identity.pid,
+        identity.ticks,
+        identity.session,
+        identity.boot_id,
+        identity.boot_ticks,
+    )
     ended = parse_ended(jobs.kill(f"{job}={','.join(map(str, numbers))}"))[job]
     assert ended.count == 2
     assert not any(map(is_alive, (pid, identity.pid)))
@@ -380,14 +402,17 @@ def test_the_supervisor_is_gone_and_the_rest_is_ended(jobs: RemoteJobs) -> None:
 def test_a_job_can_kill_itself_wholly(jobs: RemoteJobs, tmp_path: Path) -> None:
     """The kill runs inside the job, and is not a member while it works."""
     call = tmp_path / "call"
-    job = jobs.run("sh", "-c", f"sleep 500 & echo pid $!; until [ -e {call}.sh ]; do sleep 0.1; done; . {call}.sh; sleep 500")
+    job = jobs.run(
+        "sh",
+        "-c",
+        f"sleep 500 & echo pid $!; until [ -e {call}.sh ]; do sleep 0.1; done; . {call}.sh;"
+        " sleep 500",
+    )
     (pid,) = pids_in(jobs, job, 1)
     made = remote_call((), KILL, [str(jobs.state), "me", "15", "100", job.text])
     call.write_bytes(made.data)
-    from shlex import join
-
     script = tmp_path / "call.part"
-    script.write_text(f"{join(jobs.shell.words(made.words))} <{call} >{call}.out 2>&1\n")
+    script.write_text(f"{shlex.join(jobs.shell.words(made.words))} <{call} >{call}.out 2>&1\n")
     script.rename(f"{call}.sh")
     wait_gone(pid, jobs.main(job), timeout=30)
 
@@ -396,7 +421,7 @@ def test_a_process_in_the_kernel_is_listed_and_can_be_killed_later(jobs: RemoteJ
     freezer = Path("/sys/fs/cgroup/freezer")
     if not (freezer / "cgroup.procs").exists():
         pytest.skip("no freezer of cgroup version 1")
-    job = jobs.run("sleep", "777")
+    job = jobs.script(f"trap '' TERM; {FOREVER}")
     place = freezer / f"test-{job}"
     place.mkdir()
     try:
