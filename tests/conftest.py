@@ -59,6 +59,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             red=True,
             bold=True,
         )
+    if os.environ.get("LAUNCHPAD_SECOND_TRY"):
+        passed = terminalreporter.stats.get("passed", ())
+        terminalreporter.section("PASSED ONLY ALONE", sep="!", yellow=True, bold=True)
+        for report in passed:
+            terminalreporter.line(report.nodeid, yellow=True)
     if failed := os.environ.get("LAUNCHPAD_FAILED_CHECKS"):
         terminalreporter.section("FAILED CHECKS", sep="!", red=True, bold=True)
         terminalreporter.line(f"{failed}: see above", red=True, bold=True)
