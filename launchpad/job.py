@@ -186,6 +186,7 @@ class JobPaths:
     ``emptied``      that a follower saw the log lose what it had held
     ``on-exit``      what the line of ``--on-exit`` printed
     ``tmux``         the socket of the job's own tmux server
+    ``launcher``     ``1 NAME REASON… .``: how it was detached, where that was not as wanted
     ===============  ==============================================================================
     """
 

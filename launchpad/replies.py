@@ -72,8 +72,9 @@ class Process:
 class JobFacts:
     """What was found of one job. None and False: was not found, was not looked at.
 
-    ``started_at``: epoch. ``log_bytes``, ``log_at``, ``spec_at``: sizes and mtimes. ``tail``: the
-    last bytes of its log. ``damaged``: the records that could not be read, by name.
+    ``started_at``: epoch. ``launcher``: only where it is another one than was wanted.
+    ``log_bytes``, ``log_at``, ``spec_at``: sizes and mtimes. ``tail``: the last bytes of its log.
+    ``damaged``: the records that could not be read, by name.
     """
 
     id: JobId
@@ -82,6 +83,8 @@ class JobFacts:
     identity: Identity | None = None
     started_at: int | None = None
     supervisor_pid: int | None = None
+    launcher: Launcher | None = None
+    launcher_reason: str | None = None
     end: EndRecord | None = None
     kill: KillRecord | None = None
     process: Process | None = None
@@ -252,6 +255,9 @@ def _read_line(job: JobFacts, line: str) -> None:
             job.launching = True
         case "main" | "known":
             _read_main(job, words)
+        case "launcher" if words[0] in list(Launcher):
+            job.launcher = Launcher(words[0])
+            job.launcher_reason = " ".join(words[1:]).strip() or None
         case "end":
             _read_end(job, rest)
         case "kill":

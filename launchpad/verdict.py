@@ -193,7 +193,6 @@ def job_of(
     end = facts.end
     living = state if isinstance(state, Running) else None
     cpu = sum(member.cpu_ticks for member in facts.members)
-    reason = spec.record.get("launcher_reason") if spec else None
     return Job(
         id=facts.id,
         target=place.target,
@@ -205,8 +204,8 @@ def job_of(
         log=log or JobPaths(place.state_directory, facts.id).log,
         started="no" if state == Lost(Reason.NEVER_STARTED) else "yes",
         identity=facts.identity or identity,
-        launcher=spec.launcher if spec else None,
-        launcher_reason=reason if isinstance(reason, str) else None,
+        launcher=facts.launcher or (spec.launcher if spec else None),
+        launcher_reason=facts.launcher_reason,
         processes=len(facts.members),
         log_bytes=facts.log_bytes,
         last_line=last_line(facts.tail) if facts.tail is not None else None,

@@ -19,6 +19,7 @@ VERBS = {
     "status": ("[JOB|TARGET...]", "Show what became of jobs."),
     "kill": ("[JOB...]", "End all of a job."),
     "wait": ("JOB...", "Wait for jobs to end; exit with the job's own code."),
+    "attach": ("JOB", "Show the terminal of a job with tmux."),
     "exec": ("TARGET [-- COMMAND [ARG...]]", "Run a command in the foreground, or a login shell."),
     "push": ("SRC TARGET:PATH", "Copy a file or directory into the container."),
     "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),

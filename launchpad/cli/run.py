@@ -52,6 +52,7 @@ TIME is 90, 90s, 5m, 2h or 1d.
 @click.option("-u", "--user", help="User in the container (default: root).")
 @click.option("--log", metavar="PATH", help="Log file in the container; must not exist.")
 @click.option("--append", is_flag=True, help="Let --log be a file that exists.")
+@click.option("--tmux", is_flag=True, help="Lend it a terminal: launchpad attach JOB.")
 @click.option(
     "--login/--no-login", default=None, help="Read the login profile first (default), or not."
 )

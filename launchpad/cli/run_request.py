@@ -57,6 +57,7 @@ class Options:
     follow: bool
     wait: bool
     push: Path | None
+    tmux: bool
     idempotency_key: str | None
     file: JobFile | None = None
 
@@ -111,6 +112,8 @@ def build_request(session: Session, options: Options) -> RunRequest:
     tree = tree_to_push(target, options.push, user) if options.push is not None else None
     said = (options.login, settings.login, True)
     launcher = options.file.launcher if options.file is not None else None
+    if options.tmux:
+        launcher = Launcher.TMUX
     spec = JobSpec(
         id=new_job_id(name),
         command=command,

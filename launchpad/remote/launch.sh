@@ -138,6 +138,7 @@ lend_terminal() {
   }
   terminal=
   env -i "PATH=$PATH" tmux -S "$dir/tmux" -f /dev/null kill-server >/dev/null 2>&1 </dev/null
+  rm -f "$dir/tmux"
   launcher_reason="tmux: ${problem:-its session did not stay}"
 }
 
@@ -166,6 +167,9 @@ launch() {
   launcher=setsid launcher_reason='' terminal=
   choose_session
   [ "$wanted_launcher" != tmux ] || lend_terminal
+  # What was wanted stands in the spec; what came of it only where it is something else.
+  [ "$launcher,$launcher_reason" = "$wanted_launcher," ] ||
+    write_record "$dir/launcher" "$launcher" "$(printf '%s' "$launcher_reason" | tr '\n' ' ')" 2>/dev/null
 
   # A log that is appended to is shown from where this job begins.
   offset=
