@@ -27,13 +27,13 @@ event() {
 
 # choose_pace: how this shell waits for the next turn, and how many turns make half a second.
 choose_pace() {
-  pace='sleep' step=0.1 turns_per_look=5
+  pace='sleep' step=0.1 turns_per_look=5 turns_per_proof=2
   mkfifo "$dir/timer.$$" 2>/dev/null || return 0
   { command exec 8<>"$dir/timer.$$"; } 2>/dev/null && pace='read'
   rm -f "$dir/timer.$$"
   [ "$pace" = read ] || return 0
   if [ -n "${BASH_VERSION-}" ]; then
-    step=0.03 turns_per_look=17
+    step=0.03 turns_per_look=17 turns_per_proof=7
     return
   fi
   # ash says 1 when time is up, dash 2 because it knows no -t.
@@ -107,9 +107,9 @@ hex_before() {
   hex=''
   [ "$1" -gt 0 ] || return 0
   hex_from=$(($1 > 16 ? $1 - 16 : 0))
-  for byte in $(dd bs=1 skip="$hex_from" count="$(($1 - hex_from))" <"/proc/$$/fd/5" 2>/dev/null |
+  for hex_byte in $(dd bs=1 skip="$hex_from" count="$(($1 - hex_from))" <"/proc/$$/fd/5" 2>/dev/null |
     od -An -v -tx1); do
-    hex=$hex$byte
+    hex=$hex$hex_byte
   done
   [ "${#hex}" = "$((($1 - hex_from) * 2))" ] || hex=''
 }
@@ -165,34 +165,42 @@ look() {
     know_main
     [ -n "$main_pid" ] || ended=yes
   fi
-  hex_before "$known_at"
-  if [ "$hex" != "$known" ]; then
-    was_emptied
-    return
-  fi
   position
-  if [ "$at" != "$known_at" ]; then
-    known_at=$at
-    hex_before "$at"
-    known=$hex
-    [ -n "$hex" ] || was_emptied
-  fi
-  now=there
+  is_same_file && learn_file
+  where=there
   if [ ! -e "$dir/log" ]; then
-    now=renamed
-    [ "$(stat -L -c %h "/proc/$$/fd/5" 2>/dev/null)" != 0 ] || now=deleted
+    where=renamed
+    [ "$(stat -L -c %h "/proc/$$/fd/5" 2>/dev/null)" != 0 ] || where=deleted
   elif [ ! "$dir/log" -ef "/proc/$$/fd/5" ]; then
-    now=replaced
+    where=replaced
   fi
-  if [ "$now" != "$place" ]; then
-    place=$now
-    [ "$now" = there ] || event "moved $now $at"
+  if [ "$where" != "$place" ]; then
+    place=$where
+    [ "$where" = there ] || event "moved $where $at"
   fi
 }
 
-# was_emptied: the file is not the one any more that we have read. The record is for status.
+# learn_file: what stands before $at is how we shall know the file again.
+learn_file() {
+  [ "$at" != "$known_at" ] || return 0
+  known_at=$at
+  hex_before "$at"
+  known=$hex
+  # It is shorter by now than what we have read.
+  [ -n "$hex" ] || was_emptied
+}
+
+# is_same_file: whether it still is the file that we have read up to $at. If not, says so and begins
+# again; false then.
+is_same_file() {
+  hex_before "$known_at"
+  [ "$hex" != "$known" ] || return 0
+  was_emptied
+  return 1
+}
+
+# was_emptied: at $at bytes. The record is for status.
 was_emptied() {
-  position
   event "emptied $at"
   write_record "$dir/emptied" "$at" "$(date +%s)" 2>/dev/null
   seek 0
@@ -200,14 +208,39 @@ was_emptied() {
 }
 
 # copy: everything that is new. False where nobody reads any more.
+#
+# A file that became shorter and has grown again looks like one that goes on: before anything of it
+# is sent, it must prove that it is the same. Where more was read than can be written anew in a
+# moment, one proof serves for several turns.
 copy() {
+  position
+  byte=
   if [ -n "${BASH_VERSION-}" ]; then
-    # With NUL as the delimiter one byte, whatever it is, is read without a fork. (A probe by
-    # size would need one.)
+    # With NUL as the delimiter one byte, whatever it is, is read without a fork.
     IFS= read -r -d '' -n 1 -u 5 byte || return 0
-    { if [ -n "$byte" ]; then printf %s "$byte"; else printf '\000'; fi; } 2>/dev/null || return
+    [ -n "$byte" ] || byte='\000'
+  else
+    file_size=$(stat -L -c %s "/proc/$$/fd/5" 2>/dev/null) || file_size=$((at + 1))
+    if [ "$file_size" -lt "$at" ]; then
+      was_emptied
+    elif [ "$file_size" = "$at" ]; then
+      return 0
+    fi
   fi
-  cat <&5 2>/dev/null
+  if [ "$at" -lt 1048576 ] || [ "$((turn - proven))" -ge "$turns_per_proof" ]; then
+    # The byte was of the old place.
+    is_same_file || byte=
+    proven=$turn
+  fi
+  case $byte in
+    '') ;;
+    '\000') printf '\000' ;;
+    *) printf %s "$byte" ;;
+  esac 2>/dev/null || return
+  cat <&5 2>/dev/null || return
+  # The first bytes of a log, and each time when it has doubled, at once; else look does it.
+  position
+  if [ "$at" -gt "$((known_at * 2))" ]; then learn_file; fi
 }
 
 # begin_log OFFSET [HEX]: opens it and says where the bytes begin.
@@ -236,7 +269,7 @@ break_off() {
 # follow OFFSET [HEX]: from OFFSET to the last byte of the job; HEX as hex_before gives it.
 follow() {
   begin_log "$1" "${2-}"
-  ended='' starting=0 turn=0 turns_per_look=1 known='' known_at=0 pace=''
+  ended='' starting=0 turn=0 turns_per_look=1 turns_per_proof=1 proven=0 known='' known_at=0 pace=''
   while :; do
     # In this order: what was written before the end is copied after we have seen the end.
     # The process itself is asked in each turn (no fork): its end may take a moment to be recorded.
