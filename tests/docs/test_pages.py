@@ -9,22 +9,25 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from support.client import REPOSITORY
-from support.lab import BUSYBOX, DEBIAN
+from labtool.settings import from_environment
+from support.client import REPOSITORY, Client
+from support.lab import BUSYBOX, DEBIAN, LAB_PROGRAM
 from support.markdown import READ_ONLY, blocks
 from support.pages import Page, Terminal
 from support.receiver import receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from support.client import Client
     from support.lab import Lab
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("**/*.md"))]
@@ -112,6 +115,35 @@ def test_on_exit(lab: Lab, launchpad: Client) -> None:
         text = json.loads(call.body)["text"]
         assert re.fullmatch(r"night-[a-z2-7]{6} killed with 15", text)
     lab.sh(DEBIAN, "rm ~/notify.py")
+
+
+@pytest.mark.lab
+@pytest.mark.timeout(400)
+def test_tutorial(tmp_path: Path) -> None:
+    """From a clean home, with a lab that it brings up itself, for it ends with a prune."""
+    client = Client(tmp_path / "home")
+    place = Path(tempfile.mkdtemp(prefix="launchpad-tutorial-", dir="/var/tmp"))
+    environment = {
+        key: value
+        for key, value in client.environment.items()
+        if not key.startswith(("XDG_", "PYTHON", "LAUNCHPAD_"))
+    }
+    environment |= {
+        "TERM": "xterm-256color",
+        "LAB_HOME": str(place),
+        "LAB_CACHE": str(from_environment().cache),
+    }
+    # The lab may have to be built: that is no part of the two minutes.
+    lab = [sys.executable, str(LAB_PROGRAM)]
+    try:
+        subprocess.run([*lab, "up"], env=environment, capture_output=True, check=True)
+        began = time.monotonic()
+        with Terminal(environment, REPOSITORY) as terminal:
+            _execute(Page(TUTORIAL), terminal, client.home)
+        assert time.monotonic() - began < 120
+    finally:
+        subprocess.run([*lab, "down"], env=environment, capture_output=True, check=False)
+        shutil.rmtree(place)
 
 
 def _run(page: Path, client: Client) -> None:
