@@ -262,7 +262,7 @@ STEPS = {
     "supervisor, later the main process": "kill -KILL $supervisor; sleep 0.3; kill -KILL $main",
     "workers": "kill -KILL $workers",
 }
-AFTERWARDS = {
+AFTERWARDS: dict[str, set[tuple[str, str | None]]] = {
     "supervisor": {("running", "supervisor_lost")},
     "main process": {("killed", "other")},
     "both": {("lost", "supervisor_lost"), ("killed", "supervisor_lost")},
@@ -302,9 +302,13 @@ def test_status_is_right_whatever_was_killed(
 def test_a_time_limit_ends_a_job_as_kill_does(launchpad: Client, lab: Lab) -> None:
     script = f"setsid sleep 777 & trap 'echo saved; exit 0' TERM; {FOREVER}"
     job = launchpad.start_job("--time-limit", "2s", "pve1:101", "-c", script)
-    status = wait_until(
-        lambda: (s := launchpad.status(job))["state"] != "running" and not s["processes"] and s, 30
-    )
+
+    def is_over() -> bool:
+        now = launchpad.status(job)
+        return now["state"] != "running" and not now["processes"]
+
+    wait_until(is_over, 30, "the time limit has ended it")
+    status = launchpad.status(job)
     assert (status["state"], status["exit_code"], status["reason"]) == ("exited", 0, "time_limit")
     assert status["time_limit_s"] == 2
     assert launchpad.log(job) == b"saved\n"

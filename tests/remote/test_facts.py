@@ -16,6 +16,7 @@ from support.remote_jobs import STATUS, is_alive, wait_gone
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from launchpad.frames import Frame
     from launchpad.job import JobId
     from support.remote_jobs import RemoteJobs
 
@@ -171,8 +172,8 @@ def test_a_lost_directory_the_index_still_knows(jobs: RemoteJobs) -> None:
     os.kill(identity.pid, signal.SIGKILL)
     wait_gone(identity.pid)
     # The supervisor, its directory gone, has put the end where it could.
-    found = wait_until(lambda: (f := jobs.look(job, word)).ended_at and f)
-    assert found.state == Killed(9, Reason.OTHER)
+    wait_until(lambda: jobs.look(job, word).ended_at, what="an end")
+    assert jobs.look(job, word).state == Killed(9, Reason.OTHER)
     for left in Path(f"/dev/shm/launchpad-{os.getuid()}").glob(f"{job}*"):
         left.unlink()
 
@@ -265,7 +266,7 @@ def test_watch_answers_each_byte_and_ends_with_its_reader(jobs: RemoteJobs) -> N
     reader = FrameReader(call.marker)
 
     def answer() -> bytes | None:
-        frames = []
+        frames: list[Frame] = []
         while not frames or frames[-1].name != "done":
             data = os.read(process.stdout.fileno(), 65536)  # type: ignore[union-attr]
             assert data
