@@ -65,8 +65,11 @@ exec "$@"'
 # In the background of the shell that waits for it.
 watch_line() {
   trap '' PIPE INT QUIT
+  read_stat $$
+  shell_ticks=$ticks
   # A sleep that outlives us by a moment must hold nothing.
   while sleep 10 >/dev/null 2>&1 5>&-; do
+    is_process $$ "$shell_ticks" || return
     { printf '\036%s beat\036' "$marker" >&5; } 2>/dev/null && continue
     for place in /proc/[0-9]*; do
       child=${place#/proc/}

@@ -413,6 +413,7 @@ def test_ctrl_c_on_a_terminal_is_for_the_command(launchpad: Client, transport: s
 def test_without_a_command_there_is_a_login_shell(launchpad: Client, ctid: int, user: str) -> None:
     screen = at_terminal(launchpad, "exec", f"{user}@pve1:{ctid}")
     try:
+        screen.expect(rb"# ")
         screen.type(b"echo home is $HOME; tty; exit 9\r")
         screen.expect(rb"home is /root\r\n")
         screen.expect(rb"/dev/(pts|console|tty)")
@@ -502,6 +503,6 @@ def test_a_container_that_stops_is_not_an_exit_code(
     # The shell above the command, which would tell its code.
     parent = stat.rpartition(") ")[2].split()[1]
     lab.sh(DEBIAN, 'kill -KILL "$1"; kill "$2"', parent, str(pid))
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=30)
     assert process.returncode == 125
     assert b"broke off" in err
