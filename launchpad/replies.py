@@ -74,6 +74,7 @@ class JobFacts:
 
     ``started_at``: epoch. ``launcher``: only where it is another one than was wanted.
     ``log_bytes``, ``log_at``, ``spec_at``: sizes and mtimes. ``tail``: the last bytes of its log.
+    ``emptied``: how many bytes the log had when a follower saw it lose them, the last time.
     ``damaged``: the records that could not be read, by name.
     """
 
@@ -95,6 +96,7 @@ class JobFacts:
     log_bytes: int | None = None
     log_at: int | None = None
     tail: bytes | None = None
+    emptied: int | None = None
     damaged: set[str] = field(default_factory=set)
 
 
@@ -258,6 +260,9 @@ def _read_line(job: JobFacts, line: str) -> None:
         case "launcher" if words[0] in list(Launcher):
             job.launcher = Launcher(words[0])
             job.launcher_reason = " ".join(words[1:]).strip() or None
+        case "emptied":
+            numbers = _numbers(words[:1])
+            job.emptied = numbers[0] if numbers else None
         case "end":
             _read_end(job, rest)
         case "kill":

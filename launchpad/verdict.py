@@ -155,6 +155,11 @@ def _notes(facts: JobFacts, state: JobState, now: Now) -> tuple[str, ...]:
     if is_ended(state) and facts.members:
         count = len(facts.members)
         notes.append(f"{count} of its processes {'lives' if count == 1 else 'live'} on")
+    if facts.emptied is not None:
+        notes.append(
+            f"its log was emptied when it had {facts.emptied:,} bytes (by the job itself?"
+            " `>/dev/stderr` and `tee` without -a do that)"
+        )
     if facts.damaged:
         notes.append(f"damaged records: {', '.join(sorted(facts.damaged))}")
     if facts.started_at is not None and facts.started_at > now.epoch:

@@ -8,6 +8,7 @@
 #                   launching                 its main process was not seen to be its program yet
 #                   main WORDS…               its main record (main damaged: not readable)
 #                   launcher NAME REASON…     how it was detached, where that was not as wanted
+#                   emptied BYTES EPOCH       that a follower saw its log lose so many bytes, and when
 #                   end NAME, kill NAME       its records that are file names
 #                   process running | zombie STATUS | gone      the main process, STATUS as wait(2)'s
 #                   supervisor living | gone
@@ -124,6 +125,8 @@ gather() {
   [ -z "$main" ] || lines=$lines$main$newline
   [ ! -f "$state/jobs/$job/launcher" ] || ! read_record "$state/jobs/$job/launcher" ||
     lines="${lines}launcher $record$newline"
+  [ ! -f "$state/jobs/$job/emptied" ] || ! read_record "$state/jobs/$job/emptied" ||
+    lines="${lines}emptied $record$newline"
   # The launch takes it away when the job has become its program, or will never.
   [ ! -e "$state/jobs/$job/start" ] || lines="${lines}launching$newline"
   read_names "$job"

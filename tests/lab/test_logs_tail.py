@@ -241,17 +241,23 @@ def test_run_follow_misses_nothing(launchpad: Client, ctid: int, transport: str)
 
 
 @BOTH
-def test_wait_tells_each_end_as_it_comes(launchpad: Client, ctid: int) -> None:
+def test_wait_tells_each_end_as_it_comes(lab: Lab, launchpad: Client, ctid: int) -> None:
+    go = f"/var/tmp/wait-{launchpad.home.parent.name}"
+    script = 'until [ -e "$1" ]; do sleep 0.1; done; exit "$2"'
     jobs = [
-        launchpad.start_job(f"pve1:{ctid}", "--", "sh", "-c", f"sleep {seconds}; exit {code}")
-        for seconds, code in ((14, 5), (6, 6), (10, 0))
+        launchpad.start_job(f"pve1:{ctid}", "--", "sh", "-c", script, "sh", f"{go}.{code}", code)
+        for code in ("5", "6", "0")
     ]
-    waiting = launchpad.run("wait", "--timeout", "0.5s", *jobs)
-    assert waiting.code == 124, str(waiting)
-    outcome = launchpad.run("wait", *jobs)
-    assert outcome.code == 5
-    order = [line.split()[0] for line in outcome.err.splitlines()]
-    assert order == [jobs[1], jobs[2], jobs[0]]
+    late = launchpad.run("wait", "--timeout", "0.5s", *jobs)
+    assert late.code == 124, str(late)
+    waiting = launchpad.start("wait", *jobs)
+    assert waiting.stderr is not None
+    for job, code in ((jobs[1], "6"), (jobs[2], "0"), (jobs[0], "5")):
+        lab.run(ctid, "touch", f"{go}.{code}")
+        line = waiting.stderr.readline().decode()
+        lab.run(ctid, "rm", f"{go}.{code}")
+        assert line.startswith(f"{job} exited with code {code} ")
+    assert waiting.wait(20) == 5
     assert launchpad.run("wait", jobs[1], jobs[0]).code == 6
 
 

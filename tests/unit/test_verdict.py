@@ -7,8 +7,9 @@ from signal import SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1
 import pytest
 
 from launchpad.errors import Layer
+from launchpad.frames import Frame
 from launchpad.job import EndRecord, Identity, JobId
-from launchpad.replies import JobFacts, KillRecord, Member, Now, Process
+from launchpad.replies import JobFacts, KillRecord, Member, Now, Process, parse_facts
 from launchpad.state import (
     Exited,
     JobState,
@@ -289,6 +290,12 @@ def test_a_host_wide_counter_makes_it_probable_only() -> None:
     assert job.state == Killed(SIGKILL, Reason.OUT_OF_MEMORY)
     assert job.oom_kills is None
     assert any("probably" in note for note in job.notes)
+
+
+def test_a_log_that_was_emptied_is_told() -> None:
+    found = parse_facts([Frame("job", ("train-aaaaaa",), b"directory\nemptied 1234 1700000000\n")])
+    job = job_of(found.of(JobId("train-aaaaaa")), NOW, PLACE)
+    assert any("emptied when it had 1,234 bytes" in note for note in job.notes)
 
 
 def test_a_lost_job_has_no_end_time() -> None:
