@@ -1,7 +1,7 @@
 """A local file or directory as a tar archive, in pieces, for remote/push.sh.
 
-The archive holds what push.sh describes: ``tree``, and as the last entry ``directories``. Memory
-does not grow with the tree: a directory's names are held only while it is being read.
+The archive holds what push.sh describes: ``tree``, ``modes``, and at its end ``directories``.
+Memory does not grow with the tree: a directory's names are held only while it is being read.
 """
 
 import errno
@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from launchpad.archive import DEPTH_LIMIT, Kind, Member, end, header, padding
-from launchpad.command import to_text
+from launchpad.command import quote_words, to_text
 from launchpad.errors import ClientError
 from launchpad.launcher.ignoring import Excludes, Ignoring
 from launchpad.launcher.tally import Tally
@@ -22,6 +23,9 @@ from launchpad.printable import printable
 
 _PIECE = 256 * 1024
 _TREE = b"tree"
+
+# What whoever fills a directory needs of it.
+_OPEN = 0o700
 
 
 class Packer:
@@ -54,8 +58,12 @@ class Packer:
         yield bytes(buffer) + end(self._written)
 
     def _blocks(self) -> Iterator[bytes]:
-        # The directories' archive grows with the tree, so it waits in a file that has no name.
-        with _reading(self._source), tempfile.TemporaryFile() as directories:
+        # What is said of directories grows with the tree, so it waits in files that have no name.
+        with (
+            _reading(self._source),
+            tempfile.TemporaryFile() as directories,
+            tempfile.TemporaryFile() as modes,
+        ):
             status = os.stat(self._source)  # noqa: PTH116 # any bytes
             if not stat.S_ISDIR(status.st_mode):
                 yield from self._file(self._source, _TREE, follow=True)
@@ -64,18 +72,16 @@ class Packer:
                     name = b"/".join((_TREE, *step.parts))
                     if not step.is_directory:
                         yield from self._entry(step, name)
-                    elif step.leaving:
-                        directories.write(header(_directory(name, step.status)))
+                    elif not step.leaving:
+                        yield header(_directory(name, step.status))
                     else:
-                        # Writable while it is being filled; `directories` says how it is to be.
-                        yield header(_directory(name, step.status, extra=0o700))
+                        directories.write(header(_directory(name, step.status)))
+                        mode = step.status.st_mode & 0o777
+                        if mode | _OPEN != mode:
+                            modes.write(quote_words([f"{mode:o}", name]) + b" ")
             directories.write(end(directories.tell()))
-            size = directories.tell()
-            yield header(Member(Kind.FILE, b"directories", size))
-            directories.seek(0)
-            while piece := directories.read(_PIECE):
-                yield piece
-            yield padding(size)
+            yield from _copy(b"modes", modes)
+            yield from _copy(b"directories", directories)
 
     def _entry(self, step: "Step", name: bytes) -> Iterator[bytes]:
         mode = step.status.st_mode
@@ -190,9 +196,18 @@ def make_ignoring(source: Path, excludes: Sequence[str], *, gitignore: bool) -> 
     return Ignoring(source.resolve(), rules, gitignore=gitignore) if source.is_dir() else None
 
 
-def _directory(name: bytes, status: os.stat_result, extra: int = 0) -> Member:
+def _copy(name: bytes, file: IO[bytes]) -> Iterator[bytes]:
+    size = file.tell()
+    yield header(Member(Kind.FILE, name, size))
+    file.seek(0)
+    while piece := file.read(_PIECE):
+        yield piece
+    yield padding(size)
+
+
+def _directory(name: bytes, status: os.stat_result) -> Member:
     # Set-id bits are for the owner that somebody gave them to, who is another one over there.
-    mode = status.st_mode & 0o777 | extra
+    mode = status.st_mode & 0o777 | _OPEN
     return Member(Kind.DIRECTORY, name, 0, mode, int(status.st_mtime))
 
 

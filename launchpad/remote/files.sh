@@ -20,12 +20,13 @@ become() {
   again='sh'
   [ -z "${BASH_VERSION-}" ] || again=bash
   set -- "$again" -c "$E" launchpad "$marker" "$home" "$@"
-  # busybox su execs; its -c takes a line, so the words travel as that line's parameters.
+  # busybox su execs; its -c takes a line, so the words travel as that line's parameters. Behind "--",
+  # because under glibc it would take options among them for its own.
   # shellcheck disable=SC2016
   case $switch in
     none) ;;
     setpriv) set -- setpriv "--reuid=$uid" "--regid=$gid" --init-groups -- "$@" ;;
-    su) set -- busybox su -s /bin/sh "$user" -c 'exec "$@"' launchpad "$@" ;;
+    su) set -- busybox su -s /bin/sh -c 'exec "$@"' -- "$user" launchpad "$@" ;;
   esac
   exec "$@"
 }

@@ -4,9 +4,11 @@
 #   MARKER N _       one line: the frame marker, the size in bytes of the words
 #   N bytes          the words, quoted (see push below)
 #   a tar archive to the end; it is sent once `ready` has been said. In it:
-#     tree             what goes to PATH: a file, or a directory, all of its directories writable
-#     directories      the last entry: a tar archive of the directories alone, with their modes and
-#                      times. An archive that was cut off does not have it.
+#     tree             what goes to PATH: a file, or a directory, all of its directories open to us
+#     modes            words, quoted: MODE and path of each directory that is not to be open to us
+#                      in the end, the deepest first
+#     directories      the last entry: a tar archive of the directories alone, with their times, which
+#                      unpacking spoils. An archive that was cut off does not have it.
 #
 # Replies: `refused REASON`, the detail as payload, nothing was touched; or `ready`, and after the
 #          archive `placed`, or `failed REASON` with the detail as payload; then `done`.
@@ -123,6 +125,8 @@ unpack() {
   fi
   # -o: the files are ours, whatever the archive says. An old busybox leaves links out unless told.
   words=$({
+    # busybox tar gives modes only as it makes a file, unless it is root; nobody else can enter here.
+    umask 000
     # shellcheck disable=SC2016
     EXTRACT_UNSAFE_SYMLINKS=1 sh -c \
       'echo "$$" >"$1/pid" && exec tar -xpo -f - -C "$1"' launchpad "$staging" 9<&-
@@ -132,6 +136,16 @@ unpack() {
   [ "${words##*"$newline"}" = 0 ] || fail unpack "${words%"$newline"*}"
   [ -f "$staging/directories" ] || fail cut-off ''
   [ "$1" = file ] || words=$(tar -xpo -f "$staging/directories" -C "$staging" 2>&1) || fail unpack "$words"
+}
+
+# set_modes TO: of the directories that will be new below TO; one that is there keeps its own.
+set_modes() {
+  place=$1
+  eval "set -- $(cat "$staging/modes")"
+  while [ "$#" -gt 0 ]; do
+    is_directory "$place${2#tree}" || chmod "$1" "$staging/$2"
+    shift 2
+  done
 }
 
 is_directory() {
@@ -170,14 +184,14 @@ place() {
   for entry in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     there=$2/${entry#"$1/"}
     { is_directory "$entry" && is_directory "$there"; } || continue
-    # What is in it is about to leave it.
-    [ -w "$entry" ] || chmod u+w "$entry"
     case $mounts in
       *"$newline$there$newline"*) place_across "$entry" "$there" ;;
       *) place "$entry" "$there" ;;
     esac || return 1
   done
-  from=$1 to=$2
+  from=$1 to=$2 unlocked=
+  # A directory of one's own may forbid writing, as the one that was pushed here before did.
+  [ -w "$to" ] || { chmod u+w "$to" 2>/dev/null && unlocked=yes; }
   set --
   for entry in "$from"/* "$from"/.[!.]* "$from"/..?*; do
     if is_directory "$entry"; then
@@ -196,7 +210,8 @@ place() {
       set --
     fi
   done
-  [ "$#" = 0 ] || move "$@" "$to/"
+  [ "$#" = 0 ] || move "$@" "$to/" || return 1
+  [ -z "$unlocked" ] || chmod u-w "$to"
 }
 
 # clear_way PLACE: busybox mv gives up where a link leads in a circle. What leads nowhere can go first.
@@ -251,11 +266,13 @@ push() {
     survey "$staging/tree" .
     [ -z "$conflicts" ] || fail conflict "$conflicts"
     read_mounts
+    set_modes .
     place "$staging/tree" . || fail place "$problem"
   else
     case $rest in
       */*) problem=$(mkdir -p "./${rest%/*}" 2>&1) || fail place "$problem" ;;
     esac
+    [ "$kind" = file ] || set_modes "./$rest"
     if [ "$kind" = directory ] && [ ! -w "$staging/tree" ]; then
       chmod u+w "$staging/tree" && locked=yes
     fi
