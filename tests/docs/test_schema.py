@@ -198,6 +198,16 @@ def test_everybodys_jobs(launchpad: Client) -> None:
     launchpad.succeed("kill", "-s", "KILL", job)
 
 
+def test_once_more(launchpad: Client) -> None:
+    job = launchpad.start_job(TARGET, "-e", "KEY=1", "--", "true")
+    launchpad.expect_end(job, code=0)
+    again = launchpad.run("rerun", "--json", "--wait", "-e", "KEY=2", job)
+    check("run", again.json())
+    assert again.json()["env_names"] == ["KEY"]
+    check("failure", launchpad.run("rerun", "--json", job).json())
+    check("dry-run", launchpad.succeed("rerun", "--json", "--dry-run", "-e", "KEY=2", job).json())
+
+
 def test_what_cannot_be_asked(launchpad: Client) -> None:
     job = launchpad.start_job(TARGET, "--", "sleep", "60")
     nowhere = launchpad.home / "ssh_config"
