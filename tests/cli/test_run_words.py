@@ -72,7 +72,7 @@ def test_without_the_dashes_the_corrected_line_is_shown(
         (["pve1", "--", "true"], "did you mean pve1:CTID?"),
         (["-oProxyCommand=x:102", "--", "true"], "no such option"),
         (["pve1:102;id", "--", "true"], "is not a target"),
-        (["--", "true"], "missing argument"),
+        (["--", "true"], "no target is named"),
         (["local", "--", "FOO=1", "python3", "-c", "pass"], "run -e FOO=1 local -- python3"),
         (["local", "--", "cd", "/tmp"], "-C /tmp"),
         (["local", "--", "cd /tmp && pwd"], "-c 'cd /tmp && pwd'"),
