@@ -25,6 +25,7 @@ VERBS = {
     "pull": ("TARGET:PATH DEST", "Copy a file or directory out of the container."),
     "rerun": ("JOB", "Start what a job was once more: command, directory, options."),
     "prune": ("TARGET...|--all", "Forget jobs that ended some time ago, and their logs."),
+    "doctor": ("TARGET", "Check each layer of a target, and name the fix of each fault."),
     "completion": (
         "bash|zsh|fish",
         "Print the script that completes launchpad's words in a shell.",

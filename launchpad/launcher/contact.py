@@ -96,7 +96,7 @@ class Contact:
 
         Closing one of the two closes both. Raises as :func:`connect` does.
         """
-        return _enter(self._nodes, target)
+        return enter(self._nodes, target)
 
     @property
     def link(self) -> Transport:
@@ -276,13 +276,13 @@ def connect(target: Target, options: ConnectOptions) -> Contact:
     """Open the way to ``target``. Raises :class:`LaunchpadError` of the layer that failed."""
     nodes = Nodes(target, options)
     try:
-        return _enter(nodes, target)
+        return enter(nodes, target)
     except BaseException:
         nodes.close()
         raise
 
 
-def _enter(nodes: Nodes, target: Target) -> Contact:
+def enter(nodes: Nodes, target: Target) -> Contact:
     """The contact with ``target`` over connections to its cluster."""
     if isinstance(target, ThisMachine):
         nodes.link(None)
