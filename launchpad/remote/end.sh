@@ -220,7 +220,7 @@ remember_all() {
 begin_end() {
   gather "$2"
   eval "id_$1=\$job ever_$1= living_$1= none_$1=0 term_$1=0 kill_$1=0 main_end_$1= main_$1=-"
-  eval "quiet_$1=0"
+  eval "quiet_$1=0 asked_$1=0"
   eval "cgroup_$1=\${job_cgroup-}"
   if [ "$current" = yes ]; then eval "main_$1=\$main_pid:\$main_ticks"; fi
 }
@@ -256,7 +256,7 @@ begin_signals() {
 # go_on N: one look at a job, and what follows from it.
 go_on() {
   look "$1"
-  eval "plan=\$plan_$1 living=\$living_$1 main=\$main_$1"
+  eval "plan=\$plan_$1 living=\$living_$1 main=\$main_$1 asked=\$asked_$1"
   passed=$((clock - began))
   case $plan in
     main)
@@ -264,11 +264,14 @@ go_on() {
       look_again "$1"
       signal_rest 15 "$1"
       plan=rest
+      # On a busy machine it took time to find them; they have theirs from now on.
+      read_ticks
+      eval "asked_$1=\$clock"
       ;;
     rest)
       if [ -z "$living" ] && is_quiet "$1"; then
         plan='done'
-      elif [ "$passed" -ge "$grace" ]; then
+      elif [ "$passed" -ge "$grace" ] && [ "$(((clock - asked) * 2))" -ge "$grace" ]; then
         kill_tree "$1"
         plan="kill"
         eval "killed_$1=\$clock"

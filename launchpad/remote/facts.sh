@@ -151,9 +151,10 @@ gather() {
 
 # await_end ID: the job has no end record. The order of looking matters: where the supervisor was
 # gone before we looked for its record, there will never be one; where it lives and the main process
-# does not, it is about to write one.
+# does not, it is about to write one. (If it does not within three seconds, something holds it, and
+# the jobs behind this one are not waited for as well.)
 await_end() {
-  for patience in 0 0.05 0.1 0.2 0.3 0.4 -; do
+  for patience in ${no_patience:-0 0.05 0.1 0.2 0.4 0.8 1.6} -; do
     look_at_supervisor
     look_at_main
     read_names "$1"
@@ -161,6 +162,7 @@ await_end() {
       [ "$patience" != - ]; } || break
     sleep "$patience" 2>/dev/null || break
   done
+  [ "$patience" != - ] || no_patience=0
   lines="${lines}process $process${newline}supervisor $supervisor$newline"
 }
 
