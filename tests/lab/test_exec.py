@@ -285,11 +285,11 @@ def test_a_second_ctrl_c_gives_up(lab: Lab, launchpad: Client, nap: str) -> None
     assert f"PID {pid} in pve1:101".encode() in err
 
 
-@TRANSPORTS
 def test_a_command_whose_caller_was_killed_is_hung_up(
-    lab: Lab, launchpad: Client, transport: str, nap: str
+    lab: Lab, launchpad: Client, nap: str
 ) -> None:
-    words = ["exec", "-n", "--transport", transport, "pve1:101", "--"]
+    # Over paramiko. An ssh program outlives the launchpad that was killed, and keeps the line.
+    words = ["exec", "-n", "--transport", "paramiko", "pve1:101", "--"]
     process = launchpad.start(*words, "sh", "-c", f"echo up; exec sleep {nap}")
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
