@@ -214,8 +214,10 @@ def test_after_a_hard_restart_a_recycled_pid_is_safe(
         assert (stopped["state"], stopped["reason"]) == ("unreachable", "container_stopped")
         assert stopped["last_known"]["state"] == "running"
         assert launchpad.run("status", job).code == 125
-    lab.sh(ctid, f"echo {pid - 1} >/proc/sys/kernel/ns_last_pid; setsid sleep 778 & sleep 0.2")
-    stranger = lab.processes(ctid, "sleep", "778")
+    # Whoever enters from outside waits for what holds its output.
+    recycle = f"echo {pid - 1} >/proc/sys/kernel/ns_last_pid; setsid sleep 778"
+    lab.sh(ctid, f"({recycle}) >/dev/null 2>&1 </dev/null & sleep 0.3")
+    stranger = wait_until(lambda: lab.processes(ctid, "sleep", "778"), 10)
     status = launchpad.status(job)
     assert (status["state"], status["reason"]) == ("lost", "container_restarted")
     assert status["last_line"] == "step 20110"

@@ -213,9 +213,8 @@ def test_one_parent_and_seven_that_outlive_its_sigkill(jobs: RemoteJobs) -> None
     ended = end(jobs, job, grace=200)
     assert not any(map(is_alive, pids))
     assert ended.count == 7
-    assert (
-        ended.took < 2.0 + 2.0 + 2.0
-    )  # the grace time, what is promised beyond it, a busy machine
+    # How long it takes is tested in a container: here, every process of the machine is looked at.
+    assert (ended.term, ended.kill) == (5, 2)
     assert jobs.state_of(job) == Killed(9, Reason.OTHER)
 
 
