@@ -33,6 +33,7 @@ def test_lines_are_compared_without_what_varies() -> None:
         "started train-aaaaaa on pve1:101 PID 1 setsid 12 m 3 s"
     )
     assert normal("killed train-k3f2ab") != normal("ended train-k3f2ab")
+    assert normal("root@10.1.2.3:22 at 12:30") == normal("root@192.168.11.12:2222 at 01:02")
     assert normal("412% 8.1G") == normal("3% 120M")
 
 

@@ -67,9 +67,8 @@ def test_many_jobs_of_a_host_are_one_connection(lab: Lab, launchpad: Client) -> 
 
 @pytest.mark.exclusive
 def test_watching_enters_each_container_once(lab: Lab, launchpad: Client) -> None:
-    job = launchpad.start_job(
-        "pve1:101", "-c", f"n=0; {FOREVER.replace('do', 'do n=$((n+1)); echo step $n;')}"
-    )
+    count = "n=0; while :; do n=$((n+1)); echo step $n; sleep 0.2; done"
+    job = launchpad.start_job("pve1:101", "-c", count)
     traffic = lab.watch()
     process = launchpad.start("status", "--watch", job)
     assert process.stdout is not None

@@ -35,8 +35,8 @@ _VARIES = (
     (r"\b[0-9a-f]{40}\b", "COMMIT"),
     (r"\bSHA256:[A-Za-z0-9+/]+", "SHA256:KEY"),
     (r"\b\d{4}-\d\d-\d\d(?:T[\d:]+Z)?", "DATE"),
+    (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b", "ADDRESS"),
     (r"\b\d\d:\d\d(?::\d\d)?\b", "CLOCK"),
-    (r"\b\d{1,3}(?:\.\d{1,3}){3}\b", "ADDRESS"),
     (r"\b[\d.]+ ?[kMGT]?i?B(?:/s)?\b|\b\d+(?:\.\d)?[KMGT]\b", "SIZE"),
     (r"\b\d+(?:\.\d+)?%", "N%"),
     # How far examples/train.py has come.
