@@ -253,6 +253,21 @@ def test_a_dry_run(launchpad: Client) -> None:
     assert document["needs"] == ["KEY"]
 
 
+@pytest.mark.parametrize(
+    ("target", "ok"), [(TARGET, True), ("pve1:102", True), ("pve1:103", False), ("nowhere:1", None)]
+)
+def test_an_examination(launchpad: Client, target: str, ok: bool | None) -> None:
+    outcome = launchpad.run("doctor", "--json", target)
+    document = outcome.json()
+    if ok is None:
+        check("failure", document)
+        return
+    check("doctor", document)
+    assert document["ok"] is ok
+    assert outcome.code == (0 if ok else 125), str(outcome)
+    assert ("fault" in {each["verdict"] for each in document["checks"]}) is not ok
+
+
 def test_nothing_is_asked_twice_of_a_known_end(launchpad: Client) -> None:
     job = launchpad.start_job(TARGET, "--", "true")
     wait_until(lambda: launchpad.status(job)["state"] == "exited")
