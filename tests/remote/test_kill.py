@@ -166,9 +166,7 @@ def test_nothing_escapes_a_cgroup(jobs: RemoteJobs) -> None:
 
 def test_a_member_once_seen_is_remembered(jobs: RemoteJobs) -> None:
     """Only its parent betrays it; then the parent is gone."""
-    job = jobs.script(
-        f"{LEAVE_CGROUP}\nenv -i setsid sh -c 'echo pid $$; exec sleep 500' &\n{FOREVER}"
-    )
+    job = jobs.script(f"{LEAVE_CGROUP}\nenv -i setsid sh -c 'echo pid $$; exec sleep 500' &\nwait")
     (pid,) = pids_in(jobs, job, 1)
     wait_until(lambda: str(pid) in [str(m.pid) for m in jobs.facts(job.text).of(job).members])
     os.kill(jobs.main(job), signal.SIGKILL)
