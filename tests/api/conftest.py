@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def api(launchpad: Program, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A client; the command line ``launchpad`` of the same user shares its index."""
     for name, value in launchpad.environment.items():
-        if name.startswith(("HOME", "XDG_", "LAUNCHPAD_")):
+        if name.startswith(("HOME", "XDG_", "LAUNCHPAD_", "LOGNAME")):
             monkeypatch.setenv(name, value)
     with Client() as made:
         yield made

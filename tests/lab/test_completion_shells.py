@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +12,8 @@ import pytest
 from launchpad.cli.completion import SCRIPTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from support.lab import Lab
 
 # In place of the program: says what it was asked, in the form of an answer.
@@ -21,6 +26,16 @@ case "$*" in
 esac
 """
 
+_numbers = count()
+
+
+@contextmanager
+def stand_in(lab: Lab) -> Iterator[str]:
+    """A directory of this test's own on the node, with the stand-in in it."""
+    directory = f"/usr/local/lib/completion-{os.getpid()}-{next(_numbers)}"
+    with lab.file_on("pve1", f"{directory}/launchpad", _STAND_IN, 0o755):
+        yield directory
+
 
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -31,8 +46,8 @@ esac
     ],
 )
 def test_fish_completes_with_it(lab: Lab, line: str, expected: list[str]) -> None:
-    script = f"{SCRIPTS['fish']}\ncomplete -C '{line}'\n"
-    with lab.file_on("pve1", "/usr/local/bin/launchpad", _STAND_IN, 0o755):
+    with stand_in(lab) as directory:
+        script = f"set PATH {directory} $PATH\n{SCRIPTS['fish']}\ncomplete -C '{line}'\n"
         done = lab.on_node("pve1", "fish", "--no-config", stdin=script.encode())
     offered = [each.split("\t")[0] for each in done.stdout.decode().splitlines()]
     assert [each for each in offered if each in expected] == expected, done
@@ -48,11 +63,12 @@ def test_fish_completes_with_it(lab: Lab, line: str, expected: list[str]) -> Non
     ],
 )
 def test_zsh_completes_with_it(lab: Lab, words: str, expected: str) -> None:
-    script = (
-        "compdef() { : }; compadd() { echo compadd $@ }; _files() { echo _files }\n"
-        f"{SCRIPTS['zsh']}\nwords=({words}); CURRENT=$#words; _launchpad\n"
-    )
-    with lab.file_on("pve1", "/usr/local/bin/launchpad", _STAND_IN, 0o755):
+    with stand_in(lab) as directory:
+        script = (
+            f"path=({directory} $path)\n"
+            "compdef() { : }; compadd() { echo compadd $@ }; _files() { echo _files }\n"
+            f"{SCRIPTS['zsh']}\nwords=({words}); CURRENT=$#words; _launchpad\n"
+        )
         done = lab.on_node("pve1", "zsh", "-f", "/dev/stdin", stdin=script.encode())
     assert done.stdout.decode().splitlines() == [expected], done
     assert done.stderr == b""

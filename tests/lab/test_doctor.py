@@ -69,7 +69,7 @@ def without(lab: Lab, ctid: int, path: str) -> Iterator[None]:
 @contextmanager
 def small_disk(lab: Lab, ctid: int, options: str) -> Iterator[None]:
     """Another file system over the state directory."""
-    lab.sh(ctid, "mkdir -p /var/lib/launchpad")
+    lab.sh(ctid, "umask 077; mkdir -p /var/lib/launchpad")
     lab.sh(ctid, 'mount -t tmpfs -o "$1" none /var/lib/launchpad', options)
     try:
         yield
@@ -274,7 +274,7 @@ def test_one_session_on_a_connection(lab: Lab, launchpad: Client, tmp_path: Path
 
 @pytest.mark.exclusive
 def test_a_state_directory_of_somebody_else(lab: Lab, launchpad: Client) -> None:
-    lab.sh(DEBIAN, "mkdir -p /var/lib/launchpad/jobs; chown worker /var/lib/launchpad")
+    lab.sh(DEBIAN, "umask 077; mkdir -p /var/lib/launchpad/jobs; chown worker /var/lib/launchpad")
     try:
         checks = examine(launchpad, "pve1:101", code=125)
         assert "belongs to somebody else" in checks["state"]["what"]
@@ -289,7 +289,7 @@ def test_a_state_directory_of_somebody_else(lab: Lab, launchpad: Client) -> None
 
 @pytest.mark.exclusive
 def test_a_state_directory_that_is_a_link(lab: Lab, launchpad: Client) -> None:
-    lab.sh(DEBIAN, "mkdir -p /var/lib/launchpad")
+    lab.sh(DEBIAN, "umask 077; mkdir -p /var/lib/launchpad")
     with without(lab, DEBIAN, "/var/lib/launchpad"):
         lab.sh(DEBIAN, "ln -s /tmp /var/lib/launchpad")
         checks = examine(launchpad, "pve1:101", code=125)

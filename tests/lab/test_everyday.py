@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from support.lab import BUSYBOX, DEBIAN, Lab
+from support.processes import peak_memory
 from support.trees import Directory, look, make, trees
 from support.waiting import wait_until
 
@@ -153,16 +154,6 @@ def test_memory_does_not_grow_with_what_is_copied(
     assert (tmp_path / "back").stat().st_size == 200_000_000
 
 
-def peak_memory(pid: int) -> int:
-    """The largest resident set so far, in bytes (proc(5), VmHWM)."""
-    try:
-        with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
-            lines = [line for line in status if line.startswith("VmHWM:")]
-    except OSError:
-        return 0
-    return int(lines[0].split()[1]) * 1024 if lines else 0
-
-
 def test_a_client_that_is_killed_leaves_nothing_there(
     lab: Lab, launchpad: Client, there: str, tmp_path: Path
 ) -> None:
@@ -171,7 +162,11 @@ def test_a_client_that_is_killed_leaves_nothing_there(
     lab.sh(DEBIAN, 'mkdir -p "$1" && echo old >"$1/big"', there)
     process = launchpad.start("push", str(tmp_path / "source"), f"pve1:{DEBIAN}:{there}")
     staged = 'ls -d "$1"/.launchpad-push-*/tree 2>/dev/null'
-    wait_until(lambda: lab.sh(DEBIAN, staged, there, check=False), what="the push has begun")
+    wait_until(
+        lambda: lab.sh(DEBIAN, staged, there, check=False) or process.poll() is not None,
+        what="the push has begun",
+    )
+    assert process.poll() is None, process.communicate()
     process.kill()
     process.wait()
     wait_until(
@@ -180,6 +175,7 @@ def test_a_client_that_is_killed_leaves_nothing_there(
     assert lab.sh(DEBIAN, 'cat "$1/big"', there) == "old\n"
 
 
+@pytest.mark.exclusive
 def test_hostile_tar_in_the_container_writes_nothing_outside(
     lab: Lab, launchpad: Client, there: str, tmp_path: Path
 ) -> None:

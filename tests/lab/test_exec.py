@@ -8,12 +8,14 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from support.lab import BUSYBOX, DEBIAN, NO_PTY, Lab
+from support.processes import peak_memory
 from support.typing import at_terminal
 from support.waiting import wait_until
 
@@ -89,14 +91,17 @@ def test_much_goes_both_ways_at_once(launchpad: Client, transport: str, tmp_path
             stdout=stdout,
             stderr=stderr,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        # Not ru_maxrss: that begins with what we had when the process was forked.
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, peak_memory(process.pid))
+            time.sleep(0.01)
     assert process.returncode == 0, err.read_bytes()[-500:]
     wanted = hashlib.sha256(data.read_bytes()).hexdigest()
     assert hashlib.sha256(out.read_bytes()).hexdigest() == wanted
     assert hashlib.sha256(err.read_bytes()).hexdigest() == wanted
-    # What goes through is not kept (KiB).
-    assert usage.ru_maxrss < 120_000
+    # What goes through is not kept.
+    assert 0 < peak < 80_000_000
 
 
 def test_a_pause_holds_nothing_back(launchpad: Client) -> None:

@@ -237,6 +237,7 @@ def test_state_is_right_where_nobody_reaps(lab: Lab, launchpad: Client) -> None:
     assert status["processes"] == 0
 
 
+@pytest.mark.exclusive
 def test_a_broken_driver_tool_costs_little_time(lab: Lab, launchpad: Client) -> None:
     job = launchpad.start_job("pve1:104", "--", "sleep", "777")
     with lab.file_in(104, "/usr/local/bin/nvidia-smi", "#!/bin/sh\nsleep 600\n", "755"):

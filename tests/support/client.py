@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 Word = str | bytes
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
+        user = f"tester-{os.getpid()}-{next(_numbers)}"
         kept = {
             key: os.environ[key] for key in ("PATH", "LAUNCHPAD_SSH_CONFIG") if key in os.environ
         }
@@ -81,8 +85,8 @@ class Client:
             "XDG_RUNTIME_DIR": str(self.home / "runtime"),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
-            "USER": "tester",
-            "LOGNAME": "tester",
+            "USER": user,
+            "LOGNAME": user,
             "PYTHONPATH": str(REPOSITORY),
             # Warnings are errors in the program as well as in the tests.
             "PYTHONWARNINGS": "error",
@@ -209,21 +213,24 @@ class Client:
         return found
 
     def known_jobs(self) -> list[tuple[str, str]]:
-        """Id and target of every job in this client's index."""
-        return [(job, target) for job, target, _identity in self._index_rows()]
+        """Id and target of every job that this client has started and still knows."""
+        return [(job, target) for job, target, _identity in self._own_jobs()]
 
     def identities(self) -> dict[str, tuple[int, int] | None]:
-        """PID and start ticks of the main process of every job in this client's index."""
+        """PID and start ticks of the main process of each of :meth:`known_jobs`."""
         return {
             job: (identity[0], identity[1]) if (identity := json.loads(text or "null")) else None
-            for job, _target, text in self._index_rows()
+            for job, _target, text in self._own_jobs()
         }
 
-    def _index_rows(self) -> list[tuple[str, str, str | None]]:
+    def _own_jobs(self) -> list[tuple[str, str, str | None]]:
+        """Not those of others, which `status TARGET` has put into the index as well."""
         if not self.index.exists():
             return []
         with closing(sqlite3.connect(self.index)) as connection:
-            return list(connection.execute("SELECT id, target, identity FROM job"))
+            rows = list(connection.execute("SELECT id, target, identity, record FROM job"))
+        me = f"{self.environment['LOGNAME']}@"
+        return [row[:3] for row in rows if json.loads(row[3]).get("started_by", me).startswith(me)]
 
     def end_processes(self) -> None:
         """End what is left of the calls that were started."""

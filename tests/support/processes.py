@@ -26,6 +26,16 @@ def start_ticks(pid: int) -> int | None:
     return int(stat.rpartition(") ")[2].split()[19])
 
 
+def peak_memory(pid: int) -> int:
+    """The largest resident set so far, in bytes (proc(5), VmHWM)."""
+    try:
+        with open(f"/proc/{pid}/status") as status:  # noqa: PTH123
+            lines = [line for line in status if line.startswith("VmHWM:")]
+    except OSError:
+        return 0
+    return int(lines[0].split()[1]) * 1024 if lines else 0
+
+
 def end_process(pid: int, ticks: int) -> None:
     """SIGKILL for exactly this process; nothing where it has ended."""
     with suppress(ProcessLookupError):
