@@ -31,7 +31,6 @@ from launchpad.scripts import RemoteCall, remote_call
 from launchpad.state_directory import state_directory_for
 from launchpad.target import RemoteContainer, Target, ThisMachine
 from launchpad.transport.base import (
-    REPLY_LIMIT,
     Channel,
     Completed,
     ConnectOptions,
@@ -146,7 +145,7 @@ class Contact:
         while True:
             channel = self.link.open(call.words)
             try:
-                done = exchange(channel, call.data, deadline=deadline, limit=REPLY_LIMIT)
+                done = exchange(channel, call.data, deadline=deadline, first=ANSWER_DEADLINE)
                 frames = parse_frames(call.marker, done.stdout)
                 if is_whole(frames):
                     return frames

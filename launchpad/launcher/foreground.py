@@ -161,6 +161,8 @@ class _OnPipes:
             try:
                 _send_signal(self.contact, begun, number)
             except LaunchpadError as error:
+                if self.signals.deliver is None:
+                    return  # the command has ended meanwhile, and its connection was closed
                 # A host that allows one session on a connection needs another connection.
                 options.note(f"one more connection, for the signal: {error.what}")
                 with connect(self.request.target, replace(options, interactive=False)) as another:

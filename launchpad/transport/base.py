@@ -5,6 +5,7 @@ frames. Whatever ssh libraries raise is turned into :mod:`launchpad.errors` behi
 """
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -210,14 +211,21 @@ def _send_all(channel: Channel, data: bytes) -> None:
 
 
 def exchange(
-    channel: Channel, data: bytes, *, deadline: float, limit: int = REPLY_LIMIT
+    channel: Channel,
+    data: bytes,
+    *,
+    deadline: float,
+    first: float = math.inf,
+    limit: int = REPLY_LIMIT,
 ) -> Completed:
     """Send ``data``, then end of file, and collect everything until the command ends.
 
-    ``deadline``: seconds for the whole exchange; ``limit``: bytes of both streams together.
+    ``deadline``: seconds for the whole exchange, ``first``: for the first byte that is said;
+    ``limit``: bytes of both streams together.
     The channel is closed afterwards. Raises :class:`~launchpad.errors.LineLost`.
     """
-    ends = time.monotonic() + deadline
+    began = time.monotonic()
+    ends = began + deadline
     outputs: dict[Stream, list[bytes]] = {Stream.STDOUT: [], Stream.STDERR: []}
     size = 0
 
@@ -232,7 +240,8 @@ def exchange(
             # The far side may fill its output before it has read all of this.
             threading.Thread(target=_send_all, args=(channel, data), daemon=True).start()
         while True:
-            event = channel.receive(max(0.0, ends - time.monotonic()))
+            until = ends if size else min(ends, began + first)
+            event = channel.receive(max(0.0, until - time.monotonic()))
             match event:
                 case Output(stream, chunk):
                     outputs[stream].append(chunk)

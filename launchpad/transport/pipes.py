@@ -159,23 +159,32 @@ class PipeChannel:
         limits = [limit for limit in (deadline, self._ends_at) if limit is not None]
         patience = None if not limits else max(0.0, min(limits) - time.monotonic()) * 1000
         got_any = False
-        for descriptor, _events in self._poll.poll(patience):
-            if descriptor == self._pidfd:
-                self._poll.unregister(descriptor)
-                if not self._lingers:
-                    self._ends_at = time.monotonic() + _AFTERLIFE
-                continue
-            got_any = True
-            data = _read(descriptor)
-            if data is None:
-                continue
-            if data:
-                self._arrived.append(Output(self._open[descriptor], data))
-            else:
-                self._poll.unregister(descriptor)
-                del self._open[descriptor]
-                os.close(descriptor)
+        try:
+            for descriptor, _events in self._poll.poll(patience):
+                if descriptor == self._pidfd:
+                    self._poll.unregister(descriptor)
+                    if not self._lingers:
+                        self._ends_at = time.monotonic() + _AFTERLIFE
+                    continue
+                got_any = True
+                self._take(descriptor)
+        except (KeyError, OSError, ValueError):
+            # Whoever closes the transport may do so from another thread.
+            if not self.closed:
+                raise
         return got_any
+
+    def _take(self, descriptor: int) -> None:
+        """Take one piece of a stream, or its end."""
+        data = _read(descriptor)
+        if data is None:
+            return
+        if data:
+            self._arrived.append(Output(self._open[descriptor], data))
+        else:
+            self._poll.unregister(descriptor)
+            del self._open[descriptor]
+            os.close(descriptor)
 
     def _wait(self, deadline: float | None) -> int | None:
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -115,6 +116,18 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
+
+
+def test_a_node_buries_its_orphans(lab: Lab) -> None:
+    # One that came from a container would keep the container's PID namespace from ever ending.
+    lab.do("enter", "pve1", "--", "sh", "-c", "(exec sh -c 'sleep 0.1; exit 7' &)")
+    states = "cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //'"
+
+    def none_is_left() -> bool:
+        return not re.search("^Z", lab.do("enter", "pve1", "--", "sh", "-c", states), re.MULTILINE)
+
+    time.sleep(0.3)  # the orphan's life; what must not be there afterwards cannot be waited for
+    wait_until(none_is_left, "no zombie on the node")
 
 
 # --- up, down, status -----------------------------------------------------------------------

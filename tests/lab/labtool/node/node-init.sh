@@ -63,7 +63,8 @@ fi
 /usr/sbin/sshd -E /var/log/sshd.log
 echo ready
 
-# With SIGCHLD ignored the kernel buries the orphans that a real init would wait for.
-trap '' CHLD
+# With SIGCHLD ignored the kernel buries the orphans that a real init would wait for. dash forgets a
+# `trap '' CHLD` when it execs. An orphan that nobody buries keeps the container that it came from
+# from ever ending.
 exec </dev/null >/dev/null 2>&1
-exec sleep infinity
+exec env --ignore-signal=CHLD sleep infinity
