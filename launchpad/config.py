@@ -20,6 +20,33 @@ from launchpad.toml_reader import TomlReader, find_lines, load_toml
 TransportChoice = Literal["auto", "paramiko", "openssh"]
 
 
+# What sections [defaults.VERB] may say: options that are a matter of habit, and how each is read.
+# What a single call acts upon (--all, --name, …), and consent (--yes), belong on the command line.
+VERB_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "run": {
+        "confirm": "duration",
+        "ready": "text",
+        "ready_timeout": "duration",
+        "time_limit": "duration",
+        "on_exit": "text",
+        "follow": "switch",
+        "wait": "switch",
+    },
+    "rerun": {"confirm": "duration", "follow": "switch", "wait": "switch"},
+    "tail": {
+        "lines": "number_of_lines",
+        "follow": "switch",
+        "raw": "switch",
+        "prefix": "switch",
+    },
+    "kill": {"signal": "text", "grace": "duration"},
+    "wait": {"timeout": "duration"},
+    "push": {"exclude": "texts"},
+    "pull": {"exclude": "texts"},
+    "prune": {"older_than": "duration"},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a section may say. None, and an empty ``env``: nothing was said.
@@ -60,11 +87,16 @@ class Alias:
 class Config:
     """What is in force. ``path``: the file it was read from, None where there is none.
 
-    ``lines``: where each setting stands, by its dotted name.
+    ``verbs``: what is said for options of single verbs, on the command line; times in seconds.
+    ``no_color``, ``verbose``: as the options. ``lines``: where each setting stands, by its dotted
+    name.
     """
 
     path: Path | None = None
     defaults: Settings = field(default_factory=Settings)
+    verbs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    no_color: bool = False
+    verbose: bool = False
     targets: Mapping[str, Alias] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
 
@@ -122,11 +154,27 @@ def parse(text: str, path: Path) -> Config:
 class _Reader(TomlReader):
     def read(self, data: Mapping[str, Any]) -> Config:
         self.check_keys("", data, ("targets", "defaults"))
-        defaults = self.section("defaults", data.get("defaults", {}))
+        said = self.table("defaults", data.get("defaults", {}))
+        general = {"no_color", "verbose", *VERB_OPTIONS}
+        defaults = self.section(
+            "defaults", {k: v for k, v in said.items() if k not in general}, tuple(general)
+        )
+        verbs = {verb: self.verb(verb, said[verb]) for verb in VERB_OPTIONS if verb in said}
+        no_color, verbose = (
+            self.switch(f"defaults.{key}", said.get(key, False)) for key in ("no_color", "verbose")
+        )
         targets = {}
         for name, section in self.table("targets", data.get("targets", {})).items():
             targets[name] = self.alias(name, section)
-        return Config(self.path, defaults, targets, self.lines)
+        return Config(self.path, defaults, verbs, no_color, verbose, targets, self.lines)
+
+    def verb(self, verb: str, section: Any) -> Mapping[str, Any]:
+        where = f"defaults.{verb}"
+        table, known = self.table(where, section), VERB_OPTIONS[verb]
+        self.check_keys(where, table, tuple(known))
+        return {
+            key: getattr(self, known[key])(f"{where}.{key}", value) for key, value in table.items()
+        }
 
     def alias(self, name: str, section: Any) -> Alias:
         where = f"targets.{name}"

@@ -19,6 +19,7 @@ from launchpad.state import (
     Job,
     JobState,
     Killed,
+    KillRequest,
     Lost,
     Reason,
     Running,
@@ -141,7 +142,27 @@ def job_document(job: Job) -> dict[str, Any]:
         "what": unreachable.what if unreachable else None,
         "advice": unreachable.advice or None if unreachable else None,
         "notes": list(job.notes),
+        "kill_request": _kill_document(job.kill_request),
+        "login": spec.login if spec else None,
+        "on_exit": spec.on_exit if spec else None,
+        "rerun": _typed(spec.record, "again", dict) if spec else None,
+        "version": _typed(spec.record, "version", str) if spec else None,
     }
+
+
+def _kill_document(request: KillRequest | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    word = signal_word(request.signal)
+    return {"by": request.by, "signal": word, "at": timestamp(request.at)}
+
+
+def _kill_request(document: Mapping[str, Any]) -> KillRequest | None:
+    request = _typed(document, "kill_request", dict) or {}
+    number, at = _signal_number(request.get("signal")), _epoch(request.get("at"))
+    if number is None or at is None:
+        return None
+    return KillRequest(_typed(request, "by", str), number, at)
 
 
 def error_document(error: LaunchpadError) -> dict[str, Any]:
@@ -156,13 +177,19 @@ def error_document(error: LaunchpadError) -> dict[str, Any]:
 
 
 def status_document(
-    jobs: Iterable[Job], errors: Iterable[tuple[str, LaunchpadError]]
+    jobs: Iterable[Job],
+    errors: Iterable[tuple[str, LaunchpadError]],
+    warnings: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The document of `status --json`; ``errors``: the targets that could not be asked."""
+    """The document of `status --json`; ``errors``: the targets that could not be asked.
+
+    ``warnings``: what may soon go wrong there.
+    """
     return {
         "schema": SCHEMA,
         "jobs": [job_document(job) for job in jobs],
         "errors": [{"target": target, **error_document(error)} for target, error in errors],
+        "warnings": list(warnings),
     }
 
 
@@ -244,5 +271,6 @@ def job_from_document(document: Mapping[str, Any], spec: Spec | None = None) -> 
         rss_bytes=_typed(document, "rss_bytes", int),
         oom_kills=_typed(document, "oom_kills", int),
         gpus=_typed(document, "gpus", list),
+        kill_request=_kill_request(document),
         notes=tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, list) else (),
     )

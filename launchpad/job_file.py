@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from launchpad.duration import parse_duration
 from launchpad.errors import ClientError, UsageError
 from launchpad.job import Launcher
 from launchpad.toml_reader import TomlReader, find_lines, load_toml
@@ -107,14 +106,6 @@ class _Reader(TomlReader):
         if not words:
             raise self.wrong(where, f"{where} is empty", 'command = ["python3", "train.py"]')
         return tuple(words)
-
-    def duration(self, where: str, value: Any) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return float(value)
-        seconds = parse_duration(value) if isinstance(value, str) else None
-        if seconds is None:
-            raise self.wrong(where, f"{where} is no time: {value!r}", 'write 90, "90s", "5m", "2h"')
-        return seconds
 
 
 class _Settings(_Reader):

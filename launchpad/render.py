@@ -284,9 +284,15 @@ def table(jobs: Sequence[Job], view: View, width: int) -> "RenderableType":
     return made
 
 
-def remarks(jobs: Sequence[Job]) -> Iterator[str]:
+def remarks(jobs: Sequence[Job], view: View) -> Iterator[str]:
     """What a table has no room for: one line each, safe to show."""
     for job in jobs:
+        request = job.kill_request
+        # What I did myself I know, unless I ask about this job alone.
+        if request is not None and request.by and (request.by != view.me or len(jobs) == 1):
+            word = signal_word(request.signal)
+            who, when = printable(request.by), ago(request.at, view.now)
+            yield f"{job.id}: {who} sent it {word} through launchpad, {when}"
         for note in job.notes:
             yield f"{job.id}: {printable(note)}"
         match job.state:

@@ -8,7 +8,7 @@ decided in :mod:`launchpad.verdict`.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from launchpad.command import to_text
@@ -21,6 +21,8 @@ _END = re.compile(
     r"end,1,(exited|killed),([0-9]{1,3}),([0-9]{1,18}),([0-9]{1,18}),"
     r"([ch])([0-9]{1,18}),[ch]([0-9]{1,18}),(stopped|-),\."
 )
+# Longer than any user@machine can be (characters).
+_NAME_LIMIT = 400
 _KILL = re.compile(r"kill,1,(launchpad|time_limit),([0-9]{1,3}),([0-9]{1,18}),\.")
 
 
@@ -29,7 +31,8 @@ class Now:
     """The moment of the answer: seconds since the epoch by the container's clock, and ticks.
 
     ``boot``: boot_id and PID 1's start ticks. ``oom``: the OOM killer's counter, ``oom_own`` if it
-    is the container's and not the host's.
+    is the container's and not the host's. ``memory_limit``, ``memory_peak``: the container's, in
+    bytes; None where there is none, or it cannot be seen.
     """
 
     epoch: int
@@ -37,15 +40,28 @@ class Now:
     boot: tuple[str, int]
     oom: int
     oom_own: bool
+    memory_limit: int | None = None
+    memory_peak: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Where the state directory lies, in bytes. ``jobs``: what jobs' files take, if known."""
+
+    total: int
+    used: int
+    free: int
+    jobs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KillRecord:
-    """Who signalled the job last: ``at`` by the container's clock."""
+    """Who signalled the job last: ``at`` by the container's clock, ``by`` as ``user@machine``."""
 
     reason: Literal["launchpad", "time_limit"]
     signal: int
     at: int
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +123,7 @@ class Facts:
     now: Now | None = None
     jobs: dict[JobId, JobFacts] = field(default_factory=dict)
     gpus: list[dict[str, Any]] | None = None
+    disk: Disk | None = None
 
     def of(self, job: JobId) -> JobFacts:
         """What was found of ``job``; nothing where it did not occur."""
@@ -219,7 +236,21 @@ def _parse_now(frame: Frame) -> Now | None:
     numbers = _numbers((epoch, ticks, boot_ticks, oom[1:]))
     if numbers is None:
         return None
-    return Now(numbers[0], numbers[1], (boot_id, numbers[2]), numbers[3], oom.startswith("c"))
+    limit, peak = map(_bytes_of_memory, (*frame.words[5:7], "-", "-")[:2])
+    return Now(
+        numbers[0],
+        numbers[1],
+        (boot_id, numbers[2]),
+        numbers[3],
+        oom.startswith("c"),
+        limit,
+        peak if limit else None,
+    )
+
+
+def _bytes_of_memory(word: str) -> int | None:
+    # "No limit" is a number near 2^63, or "max": neither is one of 17 digits.
+    return int(word) if _NUMBER.fullmatch(word) and len(word) < 18 else None  # noqa: PLR2004
 
 
 def _read_main(job: JobFacts, words: list[str]) -> None:
@@ -247,6 +278,11 @@ def _read_kill(job: JobFacts, name: str) -> None:
         job.kill = kill
 
 
+def _read_asker(job: JobFacts, who: str) -> None:
+    if job.kill is not None and job.kill.reason == "launchpad" and len(who) <= _NAME_LIMIT:
+        job.kill = replace(job.kill, by=who)
+
+
 def _read_line(job: JobFacts, line: str) -> None:
     key, _, rest = line.partition(" ")
     words = rest.split(" ")
@@ -265,8 +301,8 @@ def _read_line(job: JobFacts, line: str) -> None:
             job.emptied = numbers[0] if numbers else None
         case "end":
             _read_end(job, rest)
-        case "kill":
-            _read_kill(job, rest)
+        case "kill" | "asker":
+            (_read_kill if key == "kill" else _read_asker)(job, rest)
         case "process" if words[0] in {"running", "gone", "zombie"}:
             numbers = _numbers(words[1:2])
             job.process = Process(words[0], numbers[0] if numbers else None)  # type: ignore[arg-type]
@@ -340,6 +376,14 @@ def _read_logs(facts: Facts, frame: Frame) -> None:
         facts.jobs.setdefault(name, JobFacts(name)).tail = content
 
 
+def _read_disk(facts: Facts, frame: Frame) -> None:
+    numbers = _numbers(frame.words[:3])
+    if numbers and len(numbers) == 3:  # noqa: PLR2004
+        total, used, free = (1024 * number for number in numbers)
+        jobs = _numbers(frame.words[3:4])
+        facts.disk = Disk(total, used, free, 1024 * jobs[0] if jobs else None)
+
+
 def _read_gpus(facts: Facts, frame: Frame) -> None:
     """Lines of ``nvidia-smi``: index, name, use in percent, MiB used, MiB there."""
     for line in to_text(frame.payload).split("\n"):
@@ -367,6 +411,7 @@ _READERS: dict[str, Callable[[Facts, Frame], None]] = {
     "sizes": _read_sizes,
     "logs": _read_logs,
     "gpus": _read_gpus,
+    "disk": _read_disk,
 }
 
 

@@ -100,6 +100,15 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
+class KillRequest:
+    """Who last asked launchpad to signal a job: ``user@machine``, the signal, when (epoch)."""
+
+    by: str | None
+    signal: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One job as `status --json` shows it.
 
@@ -134,4 +143,5 @@ class Job:
     oom_kills: int | None = None
     gpus: list[dict[str, Any]] | None = None
     last_known: dict[str, Any] | None = None
+    kill_request: KillRequest | None = None
     notes: tuple[str, ...] = ()

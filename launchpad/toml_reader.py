@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from launchpad.duration import parse_duration
 from launchpad.errors import ClientError, UsageError
 from launchpad.job import Launcher, check_container_path, check_environment_name
 
@@ -93,6 +94,14 @@ class TomlReader:
     def launcher(self, where: str, value: Any) -> Launcher:
         return Launcher(self.choice(where, value, (Launcher.SETSID, Launcher.TMUX)))
 
+    def duration(self, where: str, value: Any) -> float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+            return float(value)
+        seconds = parse_duration(value) if isinstance(value, str) else None
+        if seconds is None:
+            raise self.wrong(where, f"{where} is no time: {value!r}", 'write 90, "90s", "5m", "2h"')
+        return seconds
+
     def directory(self, where: str, value: Any) -> str:
         try:
             return check_container_path(where, self.text(where, value))
@@ -102,6 +111,17 @@ class TomlReader:
     def file(self, where: str, value: Any) -> Path:
         # Relative to this file, never to the current directory.
         return self.path.absolute().parent / Path(self.text(where, value)).expanduser()
+
+    def texts(self, where: str, value: Any) -> tuple[str, ...]:
+        return tuple(self.text(where, word) for word in self.value(where, value, list, "a list"))
+
+    def number_of_lines(self, where: str, value: Any) -> str:
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return str(value)
+        text = self.text(where, value)
+        if text != "all" and not re.fullmatch(r"[+]?[0-9]{1,12}", text):
+            raise self.wrong(where, f"{where} cannot be {text!r}", 'write 10, "+10" or "all"')
+        return text
 
     def environment(self, where: str, value: Any) -> tuple[tuple[str, str | None], ...]:
         pairs: list[tuple[str, str | None]]

@@ -9,12 +9,13 @@ from signal import SIGINT, SIGKILL, SIGPIPE, SIGTERM
 
 from launchpad.errors import Layer
 from launchpad.job import STARTING_LIMIT, TICKS_PER_SECOND, EndRecord, Identity, JobPaths
-from launchpad.replies import JobFacts, KillRecord, Now, Process, last_line
+from launchpad.replies import Disk, JobFacts, KillRecord, Now, Process, last_line
 from launchpad.state import (
     Exited,
     Job,
     JobState,
     Killed,
+    KillRequest,
     Lost,
     Reason,
     Running,
@@ -26,6 +27,8 @@ from launchpad.state import (
 
 # Bytes in a page of memory: Proxmox VE runs on amd64.
 PAGE_SIZE = 4096
+
+MEGABYTE = 1024**2
 
 # Codes that a shell cannot tell from a real signal: dying of INT and PIPE prints nothing.
 _SILENT_SIGNALS = {128 + SIGINT: SIGINT, 128 + SIGPIPE: SIGPIPE}
@@ -144,12 +147,42 @@ def _judge_traces(facts: JobFacts, now: Now) -> JobState:
     return Lost(Reason.NEVER_STARTED)
 
 
+def _memory(now: Now) -> str:
+    """What the container may have and had at most, if it was not started again since."""
+    if now.memory_limit is None:
+        return ""
+    peak = f", peak {now.memory_peak / MEGABYTE:,.0f} MB" if now.memory_peak is not None else ""
+    return f" (limit {now.memory_limit / MEGABYTE:,.0f} MB{peak})"
+
+
+# A disk with less than a twentieth and less than this left is nearly full (bytes).
+_LITTLE_SPACE = 2 * 1024**3
+
+
+def judge_disk(disk: Disk | None, target: str, state_directory: str) -> str | None:
+    """A warning where jobs may soon be unable to write their logs; None: there is room."""
+    if disk is None or disk.free >= _LITTLE_SPACE or disk.free * 20 >= disk.used + disk.free:
+        return None
+    warning = f"the disk of {state_directory} in {target} is nearly full:"
+    warning += f" {disk.free / MEGABYTE:,.0f} MB free"
+    if disk.jobs is not None:
+        warning += f", jobs' files there take {disk.jobs / MEGABYTE:,.0f} MB"
+    return f"{warning}; forget old jobs and their logs: launchpad prune {target}"
+
+
+def _request(kill: KillRecord | None) -> KillRequest | None:
+    if kill is None or kill.reason != "launchpad":
+        return None
+    return KillRequest(kill.by, kill.signal, kill.at)
+
+
 def _notes(facts: JobFacts, state: JobState, now: Now) -> tuple[str, ...]:
     notes = []
     end = facts.end
     if end is not None and _oom_moved(end):
         whose = "the container's" if end.oom_own else "the whole host's"
-        notes.append(f"{whose} OOM counter went {end.oom_before} -> {end.oom_after} while it ran")
+        counted = f"{whose} OOM counter went {end.oom_before} -> {end.oom_after} while it ran"
+        notes.append(counted + _memory(now) if end.oom_own else counted)
         if end.killed and end.code == SIGKILL and not end.oom_own:
             notes.append("the container's own counter cannot be seen: probably out of memory")
     if is_ended(state) and facts.members:
@@ -223,5 +256,6 @@ def job_of(
         ),
         rss_bytes=sum(member.pages for member in facts.members) * PAGE_SIZE,
         oom_kills=max(0, end.oom_after - end.oom_before) if end and end.oom_own else None,
+        kill_request=_request(facts.kill),
         notes=_notes(facts, state, now),
     )

@@ -29,6 +29,9 @@ class Status:
     - times (``started_at``, ``ended_at``, ``last_output_at``): aware, by the container's clock.
       ``elapsed_s``, ``time_limit_s``: seconds. ``log_bytes``, ``rss_bytes``: bytes.
     - ``cpu_percent``: the mean over the job's life; 100 is one core.
+    - ``kill_request``: who last had it signalled through launchpad: ``by``, ``signal``, ``at``.
+    - ``rerun``: what else a rerun needs: times, ``push``, ``job_file``, ``env_files``, where given;
+      ``version``: launchpad's, when it started the job.
     - ``oom_kills``: how many kills the container's OOM counter went up by while it ran.
     """
 
@@ -67,6 +70,11 @@ class Status:
     rss_bytes: int | None
     oom_kills: int | None
     gpus: tuple[dict[str, Any], ...] | None
+    kill_request: dict[str, Any] | None
+    login: bool | None
+    on_exit: str | None
+    rerun: dict[str, Any] | None
+    version: str | None
     git: dict[str, Any] | None
     last_known: dict[str, Any] | None
     layer: str | None

@@ -80,12 +80,21 @@ class Session:
     def colour(self, stream: Any) -> bool:
         """Whether ``stream`` gets colours and movement: a terminal, and nobody said no."""
         return (
-            not self.no_color
+            not (self.no_color or self._configured("no_color"))
             and not os.environ.get("NO_COLOR")
             and os.environ.get("TERM") != "dumb"
             and stream is not None
             and stream.isatty()
         )
+
+    def _configured(self, switch: str) -> bool:
+        """A switch of the configuration. One that cannot be read is reported by who needs it."""
+        from launchpad.errors import LaunchpadError
+
+        try:
+            return bool(getattr(self.config, switch))
+        except LaunchpadError:
+            return False
 
     def connect_options(self) -> "ConnectOptions":
         """How to reach hosts, before what the configuration says of single targets."""
@@ -114,7 +123,7 @@ class Session:
         )
 
     def _note(self, line: str) -> None:
-        if self.verbose:
+        if self.verbose or self._configured("verbose"):
             from launchpad.printable import printable
 
             say(f"-v {printable(line)}")
@@ -283,12 +292,24 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+# Verbs whose options may stand in [defaults.VERB]. (run and rerun look there themselves, because a
+# job file, or the record of a job, goes before that.)
+_TAKE_DEFAULTS = frozenset({"tail", "kill", "wait", "push", "pull", "prune"})
+
+
 class Verb(click.Command):
-    """A verb: knows where its usage errors belong, and shows the connection options apart."""
+    """A verb: knows where its usage errors belong, and shows the connection options apart.
+
+    Options that were not given are as the configuration has them, in ``[defaults.VERB]``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Note the verb, and ``--json``, before anything can go wrong."""
         self.note(ctx, args)
+        if self.name in _TAKE_DEFAULTS and not ctx.resilient_parsing:
+            from launchpad.cli.defaults import Defaults
+
+            ctx.default_map = Defaults(ctx.ensure_object(Session), self)
         return super().parse_args(ctx, args)
 
     def note(self, ctx: click.Context, args: Sequence[str]) -> None:

@@ -61,6 +61,14 @@ def _rows(session: Session) -> Iterator[tuple[str, str, str]]:
         source = _said("--ssh-config", "LAUNCHPAD_SSH_CONFIG", session.ssh_config)
         yield "ssh_config", str(session.ssh_config), source
     yield from _section(session, "defaults", settings.defaults, _BUILT_IN)
+    for switch in ("no_color", "verbose"):
+        if f"defaults.{switch}" in settings.lines:
+            text = str(getattr(settings, switch)).lower()
+            yield f"defaults.{switch}", text, _place(session, f"defaults.{switch}")
+    for verb_name, said in settings.verbs.items():
+        for key, value in said.items():
+            name = f"defaults.{verb_name}.{key}"
+            yield name, _plain(value), _place(session, name)
     for name, alias in settings.targets.items():
         where = f"targets.{name}"
         yield f"{where}.target", alias.target, _place(session, f"{where}.target")
@@ -83,6 +91,18 @@ def _section(
             yield name, text, _place(session, name)
         elif item.name in built_in:
             yield name, built_in[item.name], "built in"
+
+
+def _plain(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"{value:g}s"
+        case tuple():
+            return " ".join(map(str, value))
+        case _:
+            return str(value)
 
 
 def _place(session: Session, name: str) -> str:

@@ -35,9 +35,12 @@ started, and it is named.
 @click.option("--no-push", is_flag=True, help="Start without the --push that JOB began with.")
 @click.option("--confirm", type=DURATION, help="Watch the new job this long (as JOB was).")
 @click.option(
-    "-f", "--follow", is_flag=True, help="Print the log to the job's end; exit with its code."
+    "-f",
+    "--follow/--no-follow",
+    default=None,
+    help="Print the log to the job's end; exit with its code.",
 )
-@click.option("--wait", is_flag=True, help="Wait for the job's end; exit with its code.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the job's end; exit with its code.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option(
     "--dry-run", is_flag=True, help="Show the command that does the same by hand; start nothing."
@@ -51,16 +54,18 @@ def rerun(
     env_files: tuple[Path, ...],
     no_push: bool,
     confirm: float | None,
-    follow: bool,
-    wait: bool,
+    follow: bool | None,
+    wait: bool | None,
     as_json: bool,
     dry_run: bool,
 ) -> int:
     """Start what a job was once more: command, directory, options."""
     del as_json  # the session knows
+    from launchpad.cli.defaults import chosen_mode
     from launchpad.cli.rerun_request import Rerun, build_request
     from launchpad.cli.run_screen import start_and_show
 
+    follow, wait = chosen_mode(session, "rerun", follow=follow, wait=wait)
     wanted = Rerun(job, environment, env_files, not no_push, confirm, follow, wait)
     request = build_request(session, wanted)
     if dry_run:

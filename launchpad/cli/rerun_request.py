@@ -73,7 +73,9 @@ def build_request(session: Session, wanted: Rerun) -> RunRequest:
     if log is not None:
         say(f"launchpad: its output is added to {printable(log)}, the log of {entry.id}")
     warn_about_values(wanted.environment)
-    confirm = wanted.confirm if wanted.confirm is not None else record.seconds("confirm_s")
+    habit = session.config.verbs.get("rerun", {}).get("confirm")
+    confirms = (wanted.confirm, record.seconds("confirm_s"), habit)
+    confirm = next((seconds for seconds in confirms if seconds is not None), None)
     return RunRequest(
         target=target,
         spec=spec,

@@ -52,7 +52,9 @@ TIME is 90, 90s, 5m, 2h or 1d.
 @click.option("-u", "--user", help="User in the container (default: root).")
 @click.option("--log", metavar="PATH", help="Log file in the container; must not exist.")
 @click.option("--append", is_flag=True, help="Let --log be a file that exists.")
-@click.option("--tmux", is_flag=True, help="Lend it a terminal: launchpad attach JOB.")
+@click.option(
+    "--tmux/--no-tmux", default=None, help="Lend it a terminal (launchpad attach JOB), or not."
+)
 @click.option(
     "--login/--no-login", default=None, help="Read the login profile first (default), or not."
 )
@@ -72,9 +74,12 @@ TIME is 90, 90s, 5m, 2h or 1d.
     "--on-exit", metavar="SHELL", help="A line for the container's shell once the job has ended."
 )
 @click.option(
-    "-f", "--follow", is_flag=True, help="Print the log to the job's end; exit with its code."
+    "-f",
+    "--follow/--no-follow",
+    default=None,
+    help="Print the log to the job's end; exit with its code.",
 )
-@click.option("--wait", is_flag=True, help="Wait for the job's end; exit with its code.")
+@click.option("--wait/--no-wait", default=None, help="Wait for the job's end; exit with its code.")
 @click.option(
     "--push",
     type=LOCAL_PATH,
@@ -102,12 +107,15 @@ def run(ctx: click.Context, session: Session, /, as_json: bool, **values: Any) -
     """Start a job, and prove that it started."""
     del as_json  # the session knows
     # Late: a usage error or --help must not wait for what a start needs.
-    from launchpad.cli.run_request import Options, build_request, with_file
+    from launchpad.cli.defaults import chosen_mode
+    from launchpad.cli.run_request import Options, build_request, with_defaults, with_file
     from launchpad.cli.run_screen import start_and_show
 
     dry_run = values.pop("dry_run")
     file, settings = values.pop("file"), values.pop("settings")
-    options = with_file(Options(words=command_words(ctx), **values), file, settings)
+    follow, wait = chosen_mode(session, "run", follow=values.pop("follow"), wait=values.pop("wait"))
+    options = Options(words=command_words(ctx), follow=follow, wait=wait, **values)
+    options = with_defaults(with_file(options, file, settings), session.config)
     request = build_request(session, options)
     if dry_run:
         from launchpad.cli.run_dry import show

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from launchpad.cli import guards
 from launchpad.cli.common import Session, say
 from launchpad.command import Argv, Command, Secret, ShellLine, to_text
-from launchpad.config import Settings
+from launchpad.config import Config, Settings
 from launchpad.environment import (
     callers_environment,
     from_file,
@@ -57,7 +57,7 @@ class Options:
     follow: bool
     wait: bool
     push: Path | None
-    tmux: bool
+    tmux: bool | None
     idempotency_key: str | None
     file: JobFile | None = None
 
@@ -93,6 +93,22 @@ def with_file(options: Options, path: Path | None, settings: Sequence[str]) -> O
     )
 
 
+def with_defaults(options: Options, config: Config) -> Options:
+    """``options``, and what they leave open as ``[defaults.run]`` has it."""
+    said = config.verbs.get("run", {})
+    ready = options.ready or said.get("ready")
+    # A habit of how long to wait says nothing where nothing is waited for.
+    timeout = _first(options.ready_timeout, said.get("ready_timeout") if ready else None)
+    return replace(
+        options,
+        ready=ready,
+        ready_timeout=timeout,
+        confirm=_first(options.confirm, said.get("confirm")),
+        time_limit=_first(options.time_limit, said.get("time_limit")),
+        on_exit=options.on_exit or said.get("on_exit"),
+    )
+
+
 def _first(*times: float | None) -> float | None:
     return next((time for time in times if time is not None), None)
 
@@ -112,8 +128,8 @@ def build_request(session: Session, options: Options) -> RunRequest:
     tree = tree_to_push(target, options.push, user) if options.push is not None else None
     said = (options.login, settings.login, True)
     launcher = options.file.launcher if options.file is not None else None
-    if options.tmux:
-        launcher = Launcher.TMUX
+    if options.tmux is not None:
+        launcher = Launcher.TMUX if options.tmux else Launcher.SETSID
     spec = JobSpec(
         id=new_job_id(name),
         command=command,

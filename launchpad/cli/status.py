@@ -52,7 +52,7 @@ def status(
     if as_json:
         from launchpad.document import status_document
 
-        write_json(status_document(report.jobs, report.errors))
+        write_json(status_document(report.jobs, report.errors, report.warnings))
     elif quiet:
         sys.stdout.writelines(f"{job.id}\n" for job in report.jobs)
     else:
@@ -71,6 +71,7 @@ def show(session: Session, desk: "Desk", report: "Report") -> None:
     """Print the table, then what it has no room for; ends in it are no news from now on."""
     from launchpad.cli.errors import show_error
     from launchpad.launcher.ends import mark_shown
+    from launchpad.printable import printable
     from launchpad.render import plain_lines, remarks
 
     if session.colour(sys.stdout):
@@ -84,8 +85,10 @@ def show(session: Session, desk: "Desk", report: "Report") -> None:
     sys.stdout.flush()
     if not report.jobs and not report.errors:
         say("launchpad: no jobs; launchpad run TARGET -- COMMAND starts one, --all shows old ones")
-    for line in remarks(report.jobs):
+    for line in remarks(report.jobs, _view(desk)):
         say(line)
+    for warning in report.warnings:
+        say(f"launchpad: {printable(warning)}")
     for _target, error in report.errors:
         show_error(error)
     mark_shown(desk.index, report.jobs)

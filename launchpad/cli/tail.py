@@ -62,7 +62,10 @@ class Lines(click.ParamType["Start"]):
 @verb(epilog=_EPILOG)
 @click.argument("jobs", nargs=-1, metavar="[JOB]...")
 @click.option(
-    "-f", "--follow", is_flag=True, help="Go on until the job ends; exit with its own code."
+    "-f",
+    "--follow/--no-follow",
+    default=False,
+    help="Go on until the job ends; exit with its own code.",
 )
 @click.option(
     "-n",
@@ -72,7 +75,7 @@ class Lines(click.ParamType["Start"]):
     default=_LINES,
     help="The last N lines (10), from line N on, or all.",
 )
-@click.option("--raw", is_flag=True, help="To a terminal, too, byte for byte.")
+@click.option("--raw/--no-raw", default=False, help="To a terminal, too, byte for byte.")
 @click.option(
     "--prefix/--no-prefix",
     default=None,

@@ -20,7 +20,7 @@ from launchpad.launcher.ends import starting_if_new
 from launchpad.replies import Facts, parse_facts, parse_spec
 from launchpad.state import Job, Reason, Unreachable
 from launchpad.target import RemoteContainer, Target
-from launchpad.verdict import Place, job_of
+from launchpad.verdict import Place, job_of, judge_disk
 
 # What a host may take to be connected to, and a container to answer (seconds).
 PATIENCE = 5.0
@@ -49,12 +49,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a container said, or why it did not. ``frames``: the reply itself, where wanted."""
+    """What a container said, or why it did not. ``frames``: the reply itself, where wanted.
+
+    ``warning``: what may soon go wrong there.
+    """
 
     question: Question
     jobs: tuple[Job, ...]
     error: LaunchpadError | None = None
     frames: tuple[Frame, ...] = ()
+    warning: str | None = None
 
 
 def job_word(job: JobId, identity: Identity | None) -> str:
@@ -163,9 +167,11 @@ def ask_status(desk: Desk) -> Manner:
     """The manner of `status`."""
 
     def ask(contact: Contact, question: Question) -> Answer:
-        words = question_words(question, state_directory_of(contact, question), "once")
+        place = state_directory_of(contact, question)
+        words = question_words(question, place, "once")
         facts = parse_facts(contact.ask(SCRIPTS, words, deadline=PATIENCE))
-        return Answer(question, jobs_of(desk, contact, question, facts))
+        warning = judge_disk(facts.disk, desk.name_of(str(question.target)), place)
+        return Answer(question, jobs_of(desk, contact, question, facts), warning=warning)
 
     return Manner(ask)
 

@@ -39,13 +39,15 @@ class Choice:
 class Report:
     """Jobs in the order in which they are shown. ``errors``: targets that did not answer.
 
-    ``news``: how many of the first jobs are ends that nobody has seen yet.
+    ``news``: how many of the first jobs are ends that nobody has seen yet. ``warnings``: what may
+    soon go wrong where they are.
     """
 
     jobs: tuple[Job, ...]
     errors: tuple[tuple[str, LaunchpadError], ...]
     news: int
     named: bool
+    warnings: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -159,7 +161,9 @@ def report(desk: Desk, choice: Choice, answers: Iterable[Answer]) -> Report:
     for entry in choice.entries:
         if (known := ends.known_end(entry)) is not None:
             jobs[entry.id.text] = known
+    warnings: list[str] = []
     for answer in answers:
+        warnings += [answer.warning] if answer.warning else []
         if answer.error is not None:
             errors.append((str(answer.question.target), answer.error))
             for entry in answer.question.entries:
@@ -177,4 +181,6 @@ def report(desk: Desk, choice: Choice, answers: Iterable[Answer]) -> Report:
     news = [job for job in newest_first if is_ended(job.state) and job.id not in shown]
     running = [job for job in newest_first if not is_ended(job.state)]
     others = [job for job in newest_first if is_ended(job.state) and job.id in shown]
-    return Report((*news, *running, *others), tuple(errors), len(news), choice.named)
+    return Report(
+        (*news, *running, *others), tuple(errors), len(news), choice.named, tuple(warnings)
+    )

@@ -2,7 +2,9 @@
 # by the client. Wants $marker and $state (the state directory).
 #
 # The frames, in this order:
-#   now EPOCH TICKS BOOT_ID BOOT_TICKS OOM     TICKS: of a process born now; OOM as in end records
+#   now EPOCH TICKS BOOT_ID BOOT_TICKS OOM LIMIT PEAK
+#                   TICKS: of a process born now; OOM as in end records; the container's memory in
+#                   bytes, what it may have and what it had at most; - where that cannot be seen
 #   job ID        payload, a line each, where it applies:
 #                   directory                 it has one
 #                   launching                 its main process was not seen to be its program yet
@@ -10,6 +12,7 @@
 #                   launcher NAME REASON…     how it was detached, where that was not as wanted
 #                   emptied BYTES EPOCH       that a follower saw its log lose so many bytes, and when
 #                   end NAME, kill NAME       its records that are file names
+#                   asker WHO                 who asked for the kill, behind its record
 #                   process running | zombie STATUS | gone      the main process, STATUS as wait(2)'s
 #                   supervisor living | gone
 #                   known WORDS…              the identity that the caller knew, no record being there
@@ -39,9 +42,21 @@ count_oom() {
   done
 }
 
+# read_memory: what the container may have and what it had at most; "max" or a number near 2^63: all.
+read_memory() {
+  memory_limit=- memory_peak=-
+  for memory in /sys/fs/cgroup/memory.max:/sys/fs/cgroup/memory.peak \
+    /sys/fs/cgroup/memory/memory.limit_in_bytes:/sys/fs/cgroup/memory/memory.max_usage_in_bytes; do
+    { IFS= read -r memory_limit <"${memory%:*}"; } 2>/dev/null || continue
+    { IFS= read -r memory_peak <"${memory#*:}"; } 2>/dev/null
+    return 0
+  done
+}
+
 read_now() {
   read_boot
   count_oom
+  read_memory
   now_epoch=$(date +%s)
   # The substitution's process is new-born: its start ticks are "now" in the clock of all others.
   now_ticks=$(cat /proc/self/stat)
@@ -84,6 +99,13 @@ read_names() {
     esac
     case $name in end,*) end=$name ;; esac
     names="$names${name%%,*} $name$newline"
+    # Its only line says who asked: see note_request in end.sh.
+    case $name in kill,1,*)
+      asker=
+      { [ -f "$file" ] && IFS= read -r asker <"$file"; } 2>/dev/null
+      [ -z "$asker" ] || names="${names}asker $asker$newline"
+      ;;
+    esac
   done
 }
 
@@ -278,7 +300,7 @@ begin_facts() {
   read_own_uid
   fallback=/dev/shm/launchpad-$own_uid
   { [ -O "$fallback" ] && [ ! -L "$fallback" ]; } || fallback=
-  frame "now $now_epoch $now_ticks $boot_id $boot_ticks $oom"
+  frame "now $now_epoch $now_ticks $boot_id $boot_ticks $oom $memory_limit $memory_peak"
 }
 
 read_own_uid() {

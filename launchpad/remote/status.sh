@@ -47,6 +47,7 @@ tell() {
   done
   print_members
   print_gpus
+  print_disk
   set -- $ids
   while [ "$#" -gt 0 ]; do
     part='' taken=0
@@ -56,6 +57,23 @@ tell() {
     done
     print_files "$specs_wanted" "$tail_wanted" $part
   done
+}
+
+# print_disk: `disk TOTAL USED FREE JOBS` (KiB) where the state directory lies. What the jobs' files
+# take of it, or -, is added up only where it matters: that may take long.
+print_disk() {
+  # shellcheck disable=SC2046 # words are wanted
+  set -- $(timeout -s KILL 2 df -P -k "$state" 2>/dev/null | tail -n 1)
+  for number in "${2-}" "${3-}" "${4-}"; do
+    case $number in '' | *[!0-9]*) return 0 ;; esac
+  done
+  jobs_take=-
+  # Nearly full is said by the client; here it is only guessed, generously.
+  if [ "$4" -lt "$(($2 / 10))" ]; then
+    jobs_take=$(timeout -s KILL 2 du -s -k "$state/jobs" 2>/dev/null)
+    jobs_take=${jobs_take%%[!0-9]*}
+  fi
+  frame "disk $2 $3 $4 ${jobs_take:--}"
 }
 
 # print_gpus: nvidia-smi's figures, if there is one; it is known to hang with a faulty driver.

@@ -13,6 +13,8 @@ import click
 import pytest
 
 from launchpad.cli import VERBS, launchpad
+from launchpad.cli.defaults import option_keys
+from launchpad.config import VERB_OPTIONS
 from launchpad.version import __version__
 from support.waiting import wait_until
 
@@ -130,6 +132,32 @@ def test_config_show_says_what_is_in_force_and_from_where(
     assert shown["targets.gpu.target"] == f"pve1:101 {file}:2"
     assert shown["defaults.transport"] == "auto built in"
     assert "s3cr3t" not in outcome.out
+
+
+def test_config_show_names_the_place_of_options_of_verbs(
+    launchpad_words: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text('[defaults]\nno_color = true\n\n[defaults.kill]\ngrace = "1m"\n')
+    shown = launchpad_words.succeed("config", "show", "--config", str(file)).out
+    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    assert f"defaults.no_color true {file}:2" in rows
+    assert f"defaults.kill.grace 60s {file}:5" in rows
+
+
+def test_every_option_may_stand_in_the_configuration_or_says_why_not() -> None:
+    """An option belongs to one call, or to the settings of targets, or to [defaults.VERB]."""
+    settings = {"cwd", "env", "env_file", "user", "login", "tmux"}
+    of_one_call = {"_c", "name", "log", "append", "push", "file", "set", "idempotency_key", "json"}
+    of_one_call |= {"dry_run", "all", "quiet", "watch", "tty", "no_stdin", "no_ignore", "no_push"}
+    consent = {"yes"}
+    for name in VERBS:
+        command = launchpad.get_command(click.Context(launchpad), name)
+        assert command is not None
+        keys = set(option_keys(command).values())
+        habits = set(VERB_OPTIONS.get(name, {}))
+        assert habits <= keys, name
+        assert keys - habits <= settings | of_one_call | consent, name
 
 
 def test_config_show_without_a_file(launchpad_words: Client) -> None:

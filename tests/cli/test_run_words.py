@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -152,6 +155,56 @@ def test_what_an_alias_says_holds_unless_it_is_said_otherwise(
     changed = launchpad_words.succeed(*words, env=env).out
     assert "cd /etc || exit" in changed
     assert "-lc" in changed
+
+
+def test_the_launcher_of_the_configuration_holds_unless_it_is_said_otherwise(
+    local: LocalClient, tmp_path: Path
+) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(
+        '[defaults]\nlauncher = "tmux"\n[targets.plain]\ntarget = "local"\nlauncher = "setsid"\n'
+    )
+    job_file = tmp_path / "job.toml"
+    job_file.write_text('launcher = "setsid"\n')
+
+    def launcher(*words: str) -> str:
+        line = ["--config", str(config), "run", "--confirm", "0", *words, "--", "true"]
+        job = local(*line).out.strip()
+        # What was wanted, whether or not there is a tmux here.
+        with closing(sqlite3.connect(local.client.index)) as index:
+            ((record,),) = index.execute("SELECT record FROM job WHERE id = ?", (job,)).fetchall()
+        return str(json.loads(record)["launcher"])
+
+    assert launcher("local") == "tmux"
+    assert launcher("--no-tmux", "local") == "setsid"
+    assert launcher("plain") == "setsid"
+    assert launcher("--tmux", "plain") == "tmux"
+    assert launcher("--file", str(job_file), "local") == "setsid"
+    assert launcher("--file", str(job_file), "--tmux", "local") == "tmux"
+
+
+def test_habits_of_verbs_hold_unless_it_is_said_otherwise(
+    local: LocalClient, tmp_path: Path
+) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(
+        "[defaults.run]\nconfirm = 0.3\nfollow = true\nready_timeout = 5\ntime_limit = 30\n"
+        "[defaults.tail]\nlines = 1\n[defaults.wait]\ntimeout = 0.2\n"
+    )
+    env: dict[str, str | None] = {"LAUNCHPAD_CONFIG": str(config)}
+    script = "echo one; echo two; exit 3"
+    followed = local("run", "local", "-c", script, env=env)
+    assert (followed.code, followed.out) == (3, "one\ntwo\n")
+    document = local("run", "--json", "local", "-c", "echo one; echo two; sleep 60", env=env).json()
+    assert (document["state"], document["time_limit_s"]) == ("running", 30)
+    job = document["id"]
+    assert local("tail", job, env=env).out == "two\n"
+    assert local("tail", "-n", "all", job, env=env).out == "one\ntwo\n"
+    assert local("wait", job, env=env).code == 124
+    assert re.fullmatch(
+        r"sh?[\w-]*-[a-z2-7]{6}\n",
+        local("run", "--no-follow", "local", "-c", "sleep 9; true", env=env).out,
+    )
 
 
 def test_run_never_reads_stdin(local: LocalClient) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -115,6 +116,7 @@ def test_memory_that_runs_out_is_told(launchpad: Client) -> None:
     told = launchpad.run("status", job)
     assert "killed SIGKILL, out of memory" in told.out
     assert "the container's OOM counter went" in told.err
+    assert re.search(r"while it ran \(limit 96 MB, peak \d+ MB\)", told.err)
     assert launchpad.run("wait", job).code == 137
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from launchpad.state import Exited, Killed, Lost, Reason, Running, Starting, Unreachable
+from launchpad.verdict import judge_disk
 from support.remote_jobs import STATUS, is_alive, wait_gone
 from support.waiting import wait_until
 
@@ -70,6 +71,33 @@ def test_cpu_time_of_ended_children_counts(jobs: RemoteJobs) -> None:
     jobs.wait_log(job, "burnt")
     members = {member.pid: member for member in jobs.facts(job.text).of(job).members}
     assert members[jobs.main(job)].cpu_ticks > 2
+
+
+def test_a_disk_that_job_files_fill(jobs: RemoteJobs) -> None:
+    jobs.state.mkdir(mode=0o700)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "none", jobs.state], check=True
+    )
+    try:
+        job = jobs.script("dd if=/dev/zero bs=65536 count=30 2>/dev/null")
+        wait_end(jobs, job)
+        disk = jobs.facts(job.text).disk
+        assert disk is not None
+        assert judge_disk(disk, "gpu", "/state") is None
+        assert disk.jobs is None
+        job = jobs.script("dd if=/dev/zero bs=65536 count=100 2>/dev/null")
+        wait_end(jobs, job)
+        disk = jobs.facts(job.text).disk
+        assert disk is not None
+        assert disk.total == 4 << 20
+        assert disk.jobs is not None
+        assert disk.jobs > 3 << 20
+        warning = judge_disk(disk, "gpu", "/state")
+        assert warning is not None
+        assert "the disk of /state in gpu is nearly full: 0 MB free" in warning
+        assert "launchpad prune gpu" in warning
+    finally:
+        subprocess.run(["umount", "-l", jobs.state], check=True)
 
 
 def test_only_the_supervisor_was_killed(jobs: RemoteJobs) -> None:

@@ -84,6 +84,19 @@ def test_saving_is_waited_for_and_workers_live_until_it_is_done(jobs: RemoteJobs
     assert jobs.state_of(job) == Exited(0, Reason.LAUNCHPAD)
 
 
+def test_who_asked_is_known_afterwards(jobs: RemoteJobs) -> None:
+    job = jobs.script(FOREVER)
+    end(jobs, job)
+    request = jobs.look(job).kill_request
+    assert request is not None
+    assert (request.by, request.signal) == ("tester@here", signal.SIGTERM)
+    (record,) = jobs.directory(job).glob("kill,1,*")
+    record.write_text("")
+    request = jobs.look(job).kill_request
+    assert request is not None
+    assert request.by is None
+
+
 def test_a_second_kill_is_a_no_op(jobs: RemoteJobs) -> None:
     job = jobs.script("exit 3")
     wait_until(lambda: not (jobs.directory(job) / "running").exists())

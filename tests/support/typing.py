@@ -90,8 +90,12 @@ def at_terminal(
     *words: Word,
     env: Mapping[str, str] | None = None,
     size: tuple[int, int] = (100, 30),
+    prefix: tuple[str, ...] = (),
 ) -> Screen:
-    """Start launchpad as the leader of a session whose terminal is a pty."""
+    """Start launchpad as the leader of a session whose terminal is a pty.
+
+    ``prefix``: a program that becomes it, such as one that takes root away.
+    """
     master, slave = pty.openpty()
     columns, rows = size
     fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -101,7 +105,7 @@ def at_terminal(
         "os.execv(sys.executable,[sys.executable,'-m','launchpad',*sys.argv[1:]])"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", take, *words],
+        [*prefix, sys.executable, "-c", take, *words],
         stdin=slave,
         stdout=slave,
         stderr=slave,

@@ -70,6 +70,11 @@ def test_a_false_in_an_alias_beats_a_true_in_the_defaults() -> None:
     [
         ('[defaults]\n\ntransprot = "auto"', 3, "did you mean transport?"),
         ('[target.gpu]\ntarget = "pve1:101"', 1, "did you mean targets?"),
+        ("[defaults.run]\nconfrim = 3", 2, "did you mean confirm?"),
+        ("[defaults.rum]\nconfirm = 3", 1, "did you mean run?"),
+        ('[defaults.run]\nconfirm = "soon"', 2, 'write 90, "90s"'),
+        ('[defaults.tail]\nlines = "ten"', 2, 'write 10, "+10" or "all"'),
+        ("[defaults.prune]\nyes = true", 2, "is not a setting"),
         ('[targets.gpu]\ntarget = "pve1:101"\ncwdd = "/"', 3, "did you mean cwd?"),
         ('[targets.gpu]\ntarget = "pve1"', 2, "is not a target"),
         ('[targets.gpu]\ncwd = "/w"', 1, "names no target"),
@@ -129,3 +134,16 @@ def test_nothing_is_taken_from_the_current_directory(
 
 def test_values_of_variables_are_in_no_repr() -> None:
     assert "s3cr3t" not in repr(parse('[defaults]\nenv = ["KEY=s3cr3t"]', FILE))
+
+
+def test_options_of_verbs() -> None:
+    config = parse(
+        '[defaults]\nno_color = true\n[defaults.run]\nconfirm = "5s"\nfollow = true\n'
+        '[defaults.tail]\nlines = 50\n[defaults.push]\nexclude = ["*.pt"]\n',
+        FILE,
+    )
+    assert config.verbs["run"] == {"confirm": 5.0, "follow": True}
+    assert config.verbs["tail"] == {"lines": "50"}
+    assert config.verbs["push"] == {"exclude": ("*.pt",)}
+    assert (config.no_color, config.verbose) == (True, False)
+    assert config.defaults == Settings()

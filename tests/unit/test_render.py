@@ -32,6 +32,7 @@ from launchpad.state import (
     Job,
     JobState,
     Killed,
+    KillRequest,
     Lost,
     Reason,
     Running,
@@ -167,9 +168,22 @@ def test_a_lost_job_ran_at_least_until_its_last_line() -> None:
         last_output_at=NOW - 2_620,
     )
     assert ">= 2h 03m" in list(plain_lines([lost], VIEW))[1]
-    (remark,) = remarks([lost])
+    (remark,) = remarks([lost], VIEW)
     assert "launchpad tail train-k3f7ab" in remark
     assert "launchpad rerun train-k3f7ab" in remark
+
+
+def test_who_asked_for_the_kill_is_told_where_it_was_somebody_else() -> None:
+    ended = job(
+        Killed(15, Reason.LAUNCHPAD), kill_request=KillRequest("eve@desk\x1b", 15, NOW - 600)
+    )
+    mine = replace(ended, kill_request=KillRequest(VIEW.me or "me@here", 15, NOW - 600))
+    view = replace(VIEW, me="me@here")
+    (remark,) = remarks([ended, replace(mine, kill_request=None)], view)
+    assert remark.endswith(r"eve@desk\x1b sent it SIGTERM through launchpad, 10 min ago")
+    mine = replace(mine, kill_request=KillRequest("me@here", 15, NOW - 600))
+    assert list(remarks([mine, mine], view)) == []
+    assert "me@here sent it SIGTERM" in next(remarks([mine], view))
 
 
 def test_unreachable_shows_what_was_known_last() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from launchpad.frames import Frame, parse_frames
 from launchpad.job import EndRecord, Identity, JobId
 from launchpad.replies import (
+    Disk,
     KillRecord,
     Member,
     Process,
@@ -38,7 +39,8 @@ def logs_frame(*contents: tuple[JobId, bytes]) -> Frame:
 def test_a_reply_as_facts_sh_prints_it() -> None:
     frames = [
         Frame("begin", ("1",), b""),
-        Frame("now", ("1700000100", "5000", BOOT, "30", "c2"), b""),
+        Frame("now", ("1700000100", "5000", BOOT, "30", "c2", "100663296", "99614720"), b""),
+        Frame("disk", ("2000", "1990", "10", "1500"), b""),
         job_frame(
             TRAIN,
             "directory",
@@ -46,6 +48,7 @@ def test_a_reply_as_facts_sh_prints_it() -> None:
             "process running",
             "supervisor living",
             "kill kill,1,launchpad,15,1700000050,.",
+            "asker me@laptop",
         ),
         job_frame(OTHER, "directory", "end end,1,killed,9,1700000090,4000,c1,c2,stopped,."),
         Frame("members", (), b"train-aaaaaa 4711 1000 S 250 2048 python3 (a b)\n"),
@@ -57,12 +60,16 @@ def test_a_reply_as_facts_sh_prints_it() -> None:
     assert facts.now is not None
     assert facts.now.boot == (BOOT, 30)
     assert (facts.now.oom, facts.now.oom_own) == (2, True)
+    assert (facts.now.memory_limit, facts.now.memory_peak) == (96 << 20, 95 << 20)
+    assert facts.disk == Disk(2000 << 10, 1990 << 10, 10 << 10, 1500 << 10)
     train, other = facts.of(TRAIN), facts.of(OTHER)
+    assert train.kill is not None
+    assert train.kill.by == "me@laptop"
     assert train.identity == Identity(4711, 1000, 4711, BOOT, 30)
     assert (train.started_at, train.supervisor_pid) == (1700000000, 4700)
     assert train.process == Process("running")
     assert train.supervisor_lives
-    assert train.kill == KillRecord("launchpad", 15, 1700000050)
+    assert train.kill == KillRecord("launchpad", 15, 1700000050, "me@laptop")
     assert train.members == [Member(4711, 1000, "S", 250, 2048, "python3 (a b)")]
     assert (train.log_bytes, train.log_at, train.tail) == (123, 1700000099, b"one\ntwo\n")
     assert other.end == EndRecord(
