@@ -4,6 +4,7 @@ Values become :class:`~launchpad.command.Secret` where they are read, whatever t
 can tell a token from a learning rate.
 """
 
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,22 +16,7 @@ from launchpad.job import check_environment_name
 
 Pairs = tuple[tuple[str, Secret], ...]
 
-# One binding of a file in dotenv syntax; blanks and comments before it are skipped. A value in
-# quotes may go over several lines; a comment behind a plain value needs a blank in front of it.
-_SKIPPED = re.compile(r"(?:[^\S\n]*(?:#[^\n]*)?\n)*[^\S\n]*(?:#[^\n]*\Z)?")
-_BINDING = re.compile(
-    r"""
-    (?:export[^\S\n]+)?
-    (?P<key>[^\s=\#'"]+)
-    (?:[^\S\n]*=[^\S\n]*
-        (?:'(?P<single>(?:\\'|[^'])*)'
-          |"(?P<double>(?:\\.|[^"\\])*)"
-          |(?P<plain>(?!['"])[^\n]*?)))?
-    (?:[^\S\n]+\#[^\n]*)?[^\S\n]*(?:\n|\Z)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_NEWLINE = re.compile(r"\r\n|\n|\r")
 
 
 def callers_environment() -> dict[str, str]:
@@ -56,7 +42,7 @@ def from_pairs(
 
 
 def from_file(path: Path, caller: Mapping[str, str]) -> Iterator[tuple[str, Secret]]:
-    """What a file in dotenv syntax sets: ``KEY=VALUE`` lines, quotes, comments, ``export``.
+    """What a file sets, as python-dotenv reads it: ``KEY=VALUE`` lines, quotes, ``export``, ….
 
     ``KEY`` alone is the caller's own value. ``$`` in a value is a dollar: nothing is expanded.
     Raises :class:`UsageError` with the line that cannot be read; a file that is half understood
@@ -68,32 +54,24 @@ def from_file(path: Path, caller: Mapping[str, str]) -> Iterator[tuple[str, Secr
         raise UsageError(
             f"--env-file {path}: {error.strerror}", advice="KEY=VALUE lines, dotenv syntax"
         ) from error
-    position = 0
-    while (position := _end_of(_SKIPPED.match(text, position))) < len(text):
-        place = f"--env-file {path}, line {text.count(chr(10), 0, position) + 1}"
-        binding = _BINDING.match(text, position)
-        if binding is None:
+    # Late: few calls read such a file.
+    from dotenv.parser import parse_stream
+
+    for binding in parse_stream(io.StringIO(text, newline="")):
+        written = binding.original
+        # Blanks in front of it are counted as part of it.
+        above = written.string[: len(written.string) - len(written.string.lstrip())]
+        place = f"--env-file {path}, line {written.line + len(_NEWLINE.findall(above))}"
+        if binding.error:
             raise UsageError(
                 f"{place}: cannot be read", advice="write KEY=VALUE, KEY='VALUE', or KEY alone"
             )
-        position = binding.end()
+        if binding.key is None:  # a comment, or the end
+            continue
         try:
-            yield binding["key"], _value(binding["key"], _bound(binding), caller, place)
+            yield binding.key, _value(binding.key, binding.value, caller, place)
         except UsageError as error:
             raise UsageError(f"{place}: {error.what}", advice=error.advice) from error
-
-
-def _end_of(match: re.Match[str] | None) -> int:
-    assert match is not None  # noqa: S101 - the pattern matches the empty text as well
-    return match.end()
-
-
-def _bound(binding: re.Match[str]) -> str | None:
-    if (value := binding["single"]) is not None:
-        return re.sub(r"\\(['\\])", r"\1", value)
-    if (value := binding["double"]) is not None:
-        return re.sub(r"\\([abfnrtv'\"\\])", lambda found: _ESCAPES.get(found[1], found[1]), value)
-    return binding["plain"]
 
 
 def merge(pairs: Iterable[tuple[str, Secret]]) -> Pairs:

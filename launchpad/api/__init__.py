@@ -27,6 +27,7 @@ __all__ = [
     "find",
     "pull",
     "push",
+    "rerun",
     "run",
     "status",
     "wait",
@@ -34,6 +35,7 @@ __all__ = [
 
 default = Client()
 run = default.run
+rerun = default.rerun
 find = default.find
 status = default.status
 wait = default.wait

@@ -17,6 +17,7 @@ from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, ne
 from launchpad.launcher import run as running, transfer
 from launchpad.launcher.desk import Desk, make_desk
 from launchpad.launcher.request import Interrupted, RunRequest, StartFailed
+from launchpad.launcher.rerun import Changes, rerun_request, tree_to_push
 from launchpad.launcher.selection import select_jobs
 from launchpad.launcher.status import learn
 from launchpad.target import parse_target
@@ -115,6 +116,7 @@ class Client:
         time_limit: float | None = None,
         on_exit: str | None = None,
         idempotency_key: str | None = None,
+        push: File | None = None,
     ) -> Job:
         """Start a job, and prove that it started.
 
@@ -132,7 +134,9 @@ class Client:
 
         ``time_limit``: seconds after which the job is ended as by :meth:`Job.kill`. ``on_exit``: a
         shell line that the container runs at the job's end. ``idempotency_key``: where a job of
-        this target has that key already, it is given back, and nothing is started.
+        this target has that key already, it is given back, and nothing is started. ``push``: a
+        directory of this machine whose contents are copied to one of the same name in the home of
+        the job's user first (as :meth:`push` does); the job runs there unless ``cwd`` is given.
 
         Raises :class:`UsageError` for what cannot be meant, else the error of the layer that
         failed. Its ``started`` is ``"no"``, ``"yes"`` or ``"unknown"``; only after ``"no"`` is it
@@ -142,13 +146,17 @@ class Client:
         try:
             settings = self._config.settings_for(target)
             asked = _command(command, shell)
+            where = parse_target(target, self._config.aliases())
+            user = user or settings.user
+            directory, file = _path(push), _path(env_file)
+            tree = tree_to_push(where, directory, user) if directory is not None else None
             job = new_job_id(derive_job_name(asked) if name is None else check_job_name(name))
             spec = JobSpec(
                 id=job,
                 command=asked,
-                cwd=cwd or settings.cwd,
+                cwd=cwd or (tree.path if tree is not None else settings.cwd),
                 environment=merge(_environment(settings, env or {}, env_file)),
-                user=user or settings.user,
+                user=user,
                 log=log,
                 append=append,
                 login=next(said for said in (login, settings.login, True) if said is not None),
@@ -157,7 +165,6 @@ class Client:
                 on_exit=on_exit,
                 idempotency_key=idempotency_key,
             )
-            where = parse_target(target, self._config.aliases())
             if ready is not None:
                 compile_ready(ready)
             elif ready_timeout is not None:
@@ -165,7 +172,44 @@ class Client:
         except LaunchpadError as error:
             error.started = "no"
             raise
-        request = RunRequest(where, spec, confirm, ready, ready_timeout)
+        again = {
+            "confirm_s": confirm,
+            "ready_timeout_s": ready_timeout,
+            "push": _text(tree.source) if tree is not None else None,
+            "env_files": [_text(file.absolute())] if file is not None else None,
+        }
+        again = {key: value for key, value in again.items() if value is not None}
+        return self._start(
+            RunRequest(where, spec, confirm, ready, ready_timeout, push=tree, again=again)
+        )
+
+    def rerun(
+        self,
+        job: Job | str,
+        *,
+        env: Mapping[str, str | None] | None = None,
+        env_file: File | None = None,
+        push: bool = True,
+        confirm: float | None = None,
+    ) -> Job:
+        """Start what a job was once more: command, directory, user, log (added to) and options.
+
+        ``job``: as :meth:`find` takes it. Values of variables are stored nowhere: each is taken
+        from ``env`` or ``env_file``, which may change or add some; else from the env file or job
+        file of the first start, if they are on this machine; else from the environment of this
+        process. ``push`` False: without the directory that was copied then. ``confirm``: as in
+        :meth:`run`, the first job's own if None.
+
+        Raises as :meth:`run` does; :class:`UsageError` names the variables without a value.
+        """
+        try:
+            entry = job.entry() if isinstance(job, Job) else self.find(job).entry()
+            said = dict(_environment(configuration.Settings(), env or {}, env_file))
+            changes = Changes(environment=said, push=push, confirm=confirm)
+            request = rerun_request(entry, self._config, changes)
+        except LaunchpadError as error:
+            error.started = "no"
+            raise
         return self._start(request)
 
     def _start(self, request: RunRequest) -> Job:
@@ -255,6 +299,10 @@ class Client:
             excludes=tuple(exclude),
         )
         return _copied(transfer.pull(self.desk, request))
+
+
+def _text(path: Path) -> str:
+    return to_text(os.fsencode(path))
 
 
 def _path(file: File | None) -> Path | None:

@@ -1,27 +1,20 @@
-"""From a job of the past to a start like it: its record, and values from wherever they are now."""
+"""From the words of ``launchpad rerun`` to what is asked of the launcher. Nothing is sent yet."""
 
-import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from launchpad.cli import guards
 from launchpad.cli.common import Session, say
-from launchpad.cli.run_request import DEFAULT_CONFIRM, tree_to_push, warn_about_values
-from launchpad.command import Argv, Command, Secret, ShellLine, to_bytes
-from launchpad.environment import Pairs, callers_environment, from_file, from_pairs, from_word
-from launchpad.errors import JobUnknown, LaunchpadError, UsageError
-from launchpad.index import Entry
-from launchpad.job import JobSpec, Launcher, new_job_id
-from launchpad.job_file import load as load_job_file
+from launchpad.cli.run_request import warn_about_values
+from launchpad.command import Secret
+from launchpad.environment import callers_environment, from_file, from_word
+from launchpad.errors import UsageError
 from launchpad.launcher.request import RunRequest
+from launchpad.launcher.rerun import Changes, rerun_request
 from launchpad.launcher.selection import select_jobs
 from launchpad.launcher.status import learn
 from launchpad.printable import printable
-from launchpad.record import started_by
-from launchpad.target import parse_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +31,7 @@ class Rerun:
 
 
 def build_request(session: Session, wanted: Rerun) -> RunRequest:
-    """The start that is like the one of the job. Nothing has been sent yet.
-
-    Raises :class:`UsageError`, naming the variables for which there is no value.
-    """
+    """The start that is like the one of the job. Raises as :func:`rerun_request` does."""
     if wanted.follow and session.json:
         raise UsageError(
             "-f prints the log on stdout, --json one document: not both",
@@ -51,201 +41,39 @@ def build_request(session: Session, wanted: Rerun) -> RunRequest:
     entry = jobs.newest
     if jobs.note:
         say(f"launchpad: {entry.id} is the {jobs.note}")
-    record = _Record(entry)
-    target = parse_target(entry.target)
-    user, log = record.text("user"), record.text("log")
-    tree = None
-    if wanted.push and (directory := record.again.get("push")):
-        tree = tree_to_push(target, _pushed_before(record, str(directory)), user)
-    spec = JobSpec(
-        id=new_job_id(entry.name),
-        command=record.command(),
-        cwd=record.text("cwd"),
-        environment=_Values(session, record, wanted).pairs(),
-        user=user,
-        log=log,
-        append=log is not None,
-        login=record.data.get("login") is not False,
-        launcher=Launcher.TMUX if record.data.get("launcher") == "tmux" else Launcher.SETSID,
-        time_limit=record.number("time_limit_s"),
-        on_exit=record.text("on_exit"),
+
+    def ask(missing: Sequence[str]) -> Mapping[str, Secret] | None:
+        return {name: _ask(name) for name in missing} if session.interactive else None
+
+    changes = Changes(
+        environment=_said(wanted),
+        push=wanted.push,
+        confirm=wanted.confirm,
+        habit=session.config.verbs.get("rerun", {}).get("confirm"),
+        mode="follow" if wanted.follow else "wait" if wanted.wait else "confirm",
+        ask=ask,
     )
-    if log is not None:
+    request = rerun_request(entry, session.config, changes)
+    if (log := request.spec.log) is not None:
         say(f"launchpad: its output is added to {printable(log)}, the log of {entry.id}")
     warn_about_values(wanted.environment)
-    habit = session.config.verbs.get("rerun", {}).get("confirm")
-    confirms = (wanted.confirm, record.seconds("confirm_s"), habit)
-    confirm = next((seconds for seconds in confirms if seconds is not None), None)
-    return RunRequest(
-        target=target,
-        spec=spec,
-        confirm=DEFAULT_CONFIRM if confirm is None else confirm,
-        ready=record.text("ready"),
-        ready_timeout=record.seconds("ready_timeout_s"),
-        mode="follow" if wanted.follow else "wait" if wanted.wait else "confirm",
-        push=tree,
-        again={**record.again, "rerun_of": entry.id.text},
-    )
+    return request
 
 
-class _Record:
-    """What is known of how a job was started. Anybody may have written it: no type is believed."""
-
-    def __init__(self, entry: Entry) -> None:
-        self.entry = entry
-        self.data = entry.spec
-        again = self.data.get("again")
-        self.again: dict[str, Any] = again if isinstance(again, dict) else {}
-        self.is_ours = self.text("started_by") == started_by()
-
-    def command(self) -> Command:
-        """What it ran. Raises :class:`JobUnknown` where nobody knows."""
-        words, shell = self.data.get("command"), self.data.get("shell")
-        if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
-            return Argv(tuple(words))
-        if isinstance(shell, str):
-            return ShellLine(shell)
-        raise JobUnknown(
-            f"what {self.entry.id} was asked to do is not known here",
-            advice=f"launchpad status {self.entry.target} learns it, if its directory is there",
-        )
-
-    def text(self, key: str) -> str | None:
-        value = self.data.get(key)
-        return value if isinstance(value, str) else None
-
-    def number(self, key: str) -> float | None:
-        value = self.data.get(key)
-        return float(value) if isinstance(value, int | float) else None
-
-    def seconds(self, key: str) -> float | None:
-        value = self.again.get(key)
-        return float(value) if isinstance(value, int | float) else None
-
-    def names(self) -> list[str]:
-        names = self.data.get("env_names")
-        return [str(name) for name in names] if isinstance(names, list) else []
-
-    def files(self, key: str) -> list[Path]:
-        """Files of the machine that started it, if that is this one."""
-        names = self.again.get(key)
-        names = [names] if isinstance(names, str) else names
-        if not self.is_ours or not isinstance(names, list):
-            return []
-        return [_path(name) for name in names if isinstance(name, str)]
-
-
-def _pushed_before(record: _Record, directory: str) -> Path:
-    """The directory that was pushed, if this is the machine on which it lies."""
-    path = _path(directory)
-    if record.is_ours and path.is_dir():
-        return path
-    whose = record.text("started_by") or "somebody"
-    raise UsageError(
-        f"{record.entry.id} began by copying {printable(directory)} of {printable(whose)},"
-        " which is not here",
-        advice=f"--no-push starts it with what is in {record.entry.target} now",
-    )
-
-
-def _path(text: str) -> Path:
-    return Path(os.fsdecode(to_bytes(text)))
-
-
-class _Values:
-    """The values of a job's variables, from wherever they are today."""
-
-    def __init__(self, session: Session, record: _Record, wanted: Rerun) -> None:
-        self._session = session
-        self._record = record
-        self._wanted = wanted
-        self._caller = callers_environment()
-        self._unread: list[str] = []
-
-    def pairs(self) -> Pairs:
-        """All of them. Raises :class:`UsageError` for those that are nowhere."""
-        said = self._said()
-        wanted = [name for name in self._record.names() if name not in said]
-        recorded = dict(self._recorded()) if wanted else {}
-        values: dict[str, Secret] = {}
-        for name in wanted:
-            if name in recorded:
-                values[name] = recorded[name]
-            elif name in self._caller:
-                values[name] = Secret(self._caller[name])
-        values |= self._asked([name for name in wanted if name not in values])
-        return tuple({**values, **said}.items())
-
-    def _said(self) -> dict[str, Secret]:
-        """What the command line says: it always counts, and may add to what there was."""
-        found: dict[str, Secret] = {}
-        for path in self._wanted.env_files:
-            found.update(from_file(path, self._caller))
-        for word in self._wanted.environment:
-            guards.check_environment_word(word)
-            name, value = from_word(word, self._caller)
-            found[name] = value
-        return found
-
-    def _recorded(self) -> Iterator[tuple[str, Secret]]:
-        """What the configuration and the files of the first start say today; later ones count."""
-        caller = _Everything(self._caller)
-        config = self._session.config
-        settings = config.by_target().get(self._record.entry.target)
-        settings = settings.over(config.defaults) if settings else config.defaults
-        if settings.env_file is not None:
-            yield from self._readable(from_file(settings.env_file, caller))
-        yield from self._readable(from_pairs(settings.env, caller, "the configuration"))
-        for path in self._record.files("job_file"):
-            yield from self._readable(_from_job_file(path, caller))
-        for path in self._record.files("env_files"):
-            yield from self._readable(from_file(path, caller))
-
-    def _readable(self, pairs: Iterable[tuple[str, Secret]]) -> Iterator[tuple[str, Secret]]:
-        """``pairs`` as far as they can be had: what is gone is told only where it is missed."""
-        try:
-            for name, value in pairs:
-                if value.reveal() != _NOWHERE:
-                    yield name, value
-        except LaunchpadError as error:
-            self._unread.append(error.what)
-
-    def _asked(self, missing: Sequence[str]) -> dict[str, Secret]:
-        """Values from the keyboard, if there is somebody. Raises :class:`UsageError`."""
-        if not missing:
-            return {}
-        if self._session.interactive:
-            return {name: _ask(name) for name in missing}
-        words = " ".join(f"-e {name}=…" for name in missing)
-        raise UsageError(
-            f"rerun needs {', '.join(missing)} (values are never stored)",
-            details="\n".join(self._unread),
-            advice=f"export {'it' if len(missing) == 1 else 'them'}, or {words}",
-        )
-
-
-def _from_job_file(path: Path, caller: Mapping[str, str]) -> Iterator[tuple[str, Secret]]:
-    yield from from_pairs(load_job_file(path).env, caller, str(path))
+def _said(wanted: Rerun) -> dict[str, Secret]:
+    """What the command line says: it always counts, and may add to what there was."""
+    caller = callers_environment()
+    found: dict[str, Secret] = {}
+    for path in wanted.env_files:
+        found.update(from_file(path, caller))
+    for word in wanted.environment:
+        guards.check_environment_word(word)
+        name, value = from_word(word, caller)
+        found[name] = value
+    return found
 
 
 def _ask(name: str) -> Secret:
     from getpass import getpass
 
     return Secret(getpass(f"value of {name} (not shown): "))
-
-
-# What no variable has as its value by chance.
-_NOWHERE = secrets.token_hex(16)
-
-
-class _Everything(dict[str, str]):
-    """The caller's environment, with every name in it.
-
-    A file that says ``KEY`` alone must not fail where nobody wants KEY from it.
-    """
-
-    def __contains__(self, _name: object) -> bool:
-        return True
-
-    def __missing__(self, _name: str) -> str:
-        return _NOWHERE

@@ -21,7 +21,7 @@ from launchpad.errors import UsageError
 from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, new_job_id
 from launchpad.job_file import JobFile, load as load_job_file
 from launchpad.launcher.request import RunRequest
-from launchpad.target import Target, parse_target
+from launchpad.target import parse_target
 from launchpad.watch import compile_ready
 
 if TYPE_CHECKING:
@@ -125,7 +125,12 @@ def build_request(session: Session, options: Options) -> RunRequest:
     command = _command(options, options.target)
     name = derive_job_name(command) if options.name is None else check_job_name(options.name)
     user = options.user or settings.user
-    tree = tree_to_push(target, options.push, user) if options.push is not None else None
+    tree = None
+    if options.push is not None:
+        # Late: most starts push nothing.
+        from launchpad.launcher.rerun import tree_to_push
+
+        tree = tree_to_push(target, options.push, user)
     said = (options.login, settings.login, True)
     launcher = options.file.launcher if options.file is not None else None
     if options.tmux is not None:
@@ -155,26 +160,6 @@ def build_request(session: Session, options: Options) -> RunRequest:
         push=tree,
         again=_again(options, tree),
     )
-
-
-def tree_to_push(target: Target, directory: Path, user: str | None) -> "Push":
-    """The push of ``run --push``: to a directory of the same name in the home of the job's user.
-
-    Raises :class:`UsageError` for what is no directory.
-    """
-    # Late: most starts push nothing.
-    from launchpad.launcher.transfer import Push
-
-    place = directory.resolve()
-    if not place.is_dir():
-        raise UsageError(
-            f"--push {directory} is not a directory of this machine",
-            advice="--push . sends the directory you are in",
-        )
-    if not place.name:
-        raise UsageError(f"--push {directory} has no name to be called by", advice="launchpad push")
-    name = to_text(os.fsencode(place.name))
-    return Push(source=place, target=target, path=f"~/{name}", user=user)
 
 
 def _again(options: Options, tree: "Push | None") -> dict[str, Any]:

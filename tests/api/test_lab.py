@@ -170,6 +170,31 @@ def test_push_and_pull(api: Client, tmp_path: Path) -> None:
     assert api.run(TARGET, ["rm", "-r", f"/tmp/{tmp_path.name}"]).wait() == 0
 
 
+def test_once_more_with_a_directory_and_a_secret(
+    api: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / f"tree-{os.getpid()}"
+    tree.mkdir()
+    (tree / "train.sh").write_text('echo "$LR ${#TOKEN} in ${PWD##*/}"\n')
+    (tmp_path / "job.env").write_text("TOKEN=12345\n")
+    first = api.run(
+        TARGET, ["sh", "train.sh"], env={"LR": "1"}, env_file=tmp_path / "job.env", push=tree
+    )
+    assert (first.wait(), first.log()) == (0, f"1 5 in {tree.name}\n".encode())
+    (tree / "train.sh").write_text('echo "again $LR ${#TOKEN}"\n')
+    second = api.rerun(first, env={"LR": "2"})
+    assert (second.wait(), second.log()) == (0, b"again 2 5\n")
+    assert second.id != first.id
+    assert second.status().rerun is not None
+    with pytest.raises(package.UsageError, match="rerun needs LR") as caught:
+        api.rerun(second.id)
+    assert caught.value.started == "no"
+    monkeypatch.setenv("LR", "3")
+    third = api.rerun(second.id, push=False, confirm=0)
+    assert (third.wait(), third.log()) == (0, b"again 3 5\n")
+    assert api.run(TARGET, ["rm", "-r", f"/root/{tree.name}"]).wait() == 0
+
+
 def test_nothing_is_printed(api: Client, capfd: pytest.CaptureFixture[str]) -> None:
     job = api.run(TARGET, ["sh", "-c", "echo loud; echo louder >&2; sleep 60"])
     job.status()

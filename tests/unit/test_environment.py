@@ -56,6 +56,9 @@ def test_a_file_in_dotenv_syntax(tmp_path: Path) -> None:
         b"BYTES='\xff\xe9'\n"
         b"BLANK=\n"
         b"\n"
+        b"QUOTE=it's\n"
+        b'BACKSLASH="a\\$b \\q"\n'
+        b"HASH=a#b\n"
         b"TOKEN\n"
     )
     values = {name: value.reveal() for name, value in from_file(file, CALLER)}
@@ -68,13 +71,23 @@ def test_a_file_in_dotenv_syntax(tmp_path: Path) -> None:
         "DOLLAR": "pa$$word${X}",
         "BYTES": "\udcff\udce9",
         "BLANK": "",
+        "QUOTE": "it's",
+        "BACKSLASH": r"a\$b \q",
+        "HASH": "a#b",
         "TOKEN": "s3cr3t",
     }
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("A=1\nB='unfinished\n", 2), ("A=1\n\nA-B=2\n", 3), ("MISSING\n", 1), ("=x\n", 1)],
+    [
+        ("A=1\nB='unfinished\n", 2),
+        ('\r\n# a comment\r\n\r\nB="x" y\r\n', 4),
+        ("# one\n\n  \nA B=1\n", 4),
+        ("A=1\n\nA-B=2\n", 3),
+        ("MISSING\n", 1),
+        ("=x\n", 1),
+    ],
 )
 def test_a_file_that_cannot_be_read_whole_is_refused_with_the_line(
     tmp_path: Path, text: str, line: int
