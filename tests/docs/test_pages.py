@@ -130,6 +130,9 @@ def test_tutorial(tmp_path: Path) -> None:
     }
     environment |= {
         "TERM": "xterm-256color",
+        # Its lab is its own: no job of another test is to be told from these.
+        "USER": "tester",
+        "LOGNAME": "tester",
         "LAB_HOME": str(place),
         "LAB_CACHE": str(from_environment().cache),
     }
