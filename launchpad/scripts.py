@@ -40,11 +40,17 @@ class RemoteCall:
     """One call into a container: the words of the entry line, and what follows on stdin.
 
     ``marker`` frames the reply. ``data`` holds secrets at times, so it never shows in a repr.
+    The last of the words is the shell's $0: it tells this call from all others in a process list.
     """
 
     words: tuple[str, ...]
     data: bytes = field(repr=False)
     marker: bytes
+
+    @property
+    def name(self) -> str:
+        """What this call, and no other, is called in the process lists of the node."""
+        return self.words[-1]
 
 
 def new_marker() -> bytes:
@@ -100,7 +106,13 @@ def _call(
     marker = new_marker()
     quoted = quote_words(words)
     header = b"%s %d %d\n" % (marker, len(quoted), len(rest))
-    return RemoteCall((*prefix, *entry_words(len(text))), text + header + quoted + rest, marker)
+    line = (*prefix, *entry_words(len(text)), _new_name())
+    return RemoteCall(line, text + header + quoted + rest, marker)
+
+
+def _new_name() -> str:
+    # Not the marker: the jobs in a container may read its process list.
+    return f"launchpad-{secrets.token_hex(6)}"
 
 
 def exec_call(prefix: Sequence[str], command: Sequence[str]) -> RemoteCall:
@@ -127,7 +139,8 @@ def terminal_call(
             "the command is too long for a call with a terminal",
             advice="without -t there is no such limit; or put it into a file: launchpad push",
         )
-    return RemoteCall((*prefix, *_entry_words(f"echo {encoded}|base64 -d")), b"", marker)
+    line = (*prefix, *_entry_words(f"echo {encoded}|base64 -d"), _new_name())
+    return RemoteCall(line, b"", marker)
 
 
 def launch_call(

@@ -7,6 +7,7 @@ A container that is not where it was looked for is found again here, for all ver
 refuses before anything has run, so the same call can be made where the container lives now.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -14,6 +15,7 @@ from typing import Self
 
 from launchpad.errors import (
     ContainerElsewhere,
+    ContainerSilent,
     ContainerUnknown,
     HostKeyChanged,
     HostKeyUnknown,
@@ -42,6 +44,9 @@ from launchpad.whereabouts import Node
 
 # The host was not even entered: whatever was sent has certainly not been run.
 NOT_ENTERED = (HostUnreachable, HostKeyUnknown, HostKeyChanged, LoginRefused)
+
+# What ending a call that hangs may take; the node itself may be in trouble (seconds).
+_RELEASE_DEADLINE = 3.0
 
 
 @dataclass(slots=True)
@@ -150,9 +155,23 @@ class Contact:
                 if is_whole(frames):
                     return frames
                 error = self.explain(done, answered=bool(frames))
+                if isinstance(error, ContainerSilent):
+                    self.release(call)
             except LaunchpadError as failure:
                 error = failure
             call = self.find_again(error, call)
+
+    def release(self, call: RemoteCall) -> None:
+        """End what ``call`` left on the node when its container did not answer; never raises.
+
+        Closing the channel ends nothing there: lxc-attach does not look at its streams. Only root
+        may end what pct has started.
+        """
+        if self.ctid is None or self.link.user != "root":
+            return
+        ender = remote_call((), ("common", "release"), [call.name])
+        with contextlib.suppress(LaunchpadError):
+            exchange(self.link.open(ender.words), ender.data, deadline=_RELEASE_DEADLINE)
 
     def start(self, call: RemoteCall, terminal: Terminal | None = None) -> Channel:
         """Open ``call`` as a conversation: its script and words are sent, stdin stays open."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from launchpad.errors import JobUnknown, LaunchpadError, UsageError
+from launchpad.errors import ContainerSilent, JobUnknown, LaunchpadError, UsageError
 from launchpad.frames import FrameReader
 from launchpad.index import Entry
 from launchpad.job import JobId, JobPaths
@@ -96,6 +96,10 @@ def _start(begun: _Start) -> RunResult:
         except Doubt as doubt:
             channel.close()
             return _recover(begun, doubt.error)
+        except ContainerSilent:
+            channel.close()
+            contact.release(call)
+            raise
         except NEVER_ENTERED:
             begun.sent = False
             raise
