@@ -36,6 +36,7 @@ from launchpad.transport.base import (
     Channel,
     Completed,
     ConnectOptions,
+    Inner,
     Terminal,
     Transport,
     exchange,
@@ -111,6 +112,13 @@ class Contact:
     def prefix(self) -> tuple[str, ...]:
         """The words in front of what runs in the container: pct exec …, or none for ``local``."""
         return () if self.ctid is None else pct_words(self.ctid, sudo=self.link.user != "root")
+
+    @property
+    def inner(self) -> Inner | None:
+        """The node on which the container was last met, where that is not the named one."""
+        if self._place is None:
+            return None
+        return self._nodes.memory.inner(self._nodes.named, self._place)
 
     @property
     def node(self) -> str | None:

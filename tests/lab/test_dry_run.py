@@ -12,6 +12,8 @@ from support.lab import BUSYBOX, DEBIAN, Lab
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from support.client import Client
 
 WORDS: list[str | bytes] = [
@@ -73,3 +75,28 @@ def _written(lab: Lab, ctid: int, log: str) -> list[bytes]:
 def test_a_container_that_is_named_is_looked_up(launchpad: Client) -> None:
     outcome = launchpad.succeed("run", "--dry-run", "pve1:trainer", "--", "true")
     assert "/usr/sbin/pct exec 101 -- " in outcome.out.splitlines()[0]
+
+
+def test_a_container_on_another_node_is_reached_there(lab: Lab, launchpad: Client) -> None:
+    path = f"/root/pasted-{launchpad.home.parent.name}"
+    outcome = launchpad.succeed("run", "--dry-run", "pve1:worker", "--", "touch", path)
+    assert " pve2 '/usr/sbin/pct exec 105 " in outcome.out.splitlines()[0]
+    subprocess.run(["sh", "-c", outcome.stdout], env=launchpad.environment, check=True, timeout=60)
+    wait_until(lambda: lab.run(105, "ls", path, check=False).returncode == 0, what="it has run")
+    lab.sh(105, 'rm "$1"; rm -f /var/lib/launchpad/touch-*.log', path)
+
+
+def test_a_node_that_ssh_does_not_know_is_reached_through_the_named_one(
+    lab: Lab, launchpad: Client, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(lab.ssh_config.read_text().replace("Host pve2", "Host elsewhere"))
+    path = f"/root/jumped-{launchpad.home.parent.name}"
+    words = ("run", "--dry-run", "-F", str(config), "pve1:worker", "--", "touch", path)
+    outcome = launchpad.succeed(*words)
+    assert " -J pve1 -o HostKeyAlias=pve2 " in outcome.out.splitlines()[0]
+    key = f"IdentityFile={lab.ssh_config.parent / 'id_ed25519'}"
+    line = outcome.out.splitlines()[0].replace("ssh ", f"ssh -o {key} ", 1)
+    subprocess.run(["sh", "-c", line], env=launchpad.environment, check=True, timeout=60)
+    wait_until(lambda: lab.run(105, "ls", path, check=False).returncode == 0, what="it has run")
+    lab.sh(105, 'rm "$1"; rm -f /var/lib/launchpad/touch-*.log', path)
