@@ -157,6 +157,14 @@ def test_what_an_alias_says_holds_unless_it_is_said_otherwise(
     assert "-lc" in changed
 
 
+def test_a_mistyped_alias_has_a_nearest_one(launchpad_words: Client, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[targets.trainer]\ntarget = "pve1:101"\n')
+    env: dict[str, str | None] = {"LAUNCHPAD_CONFIG": str(tmp_path / "c.toml")}
+    outcome = launchpad_words("run", "trianer", "--", "true", env=env)
+    assert outcome.code == 125
+    assert "did you mean trainer?" in outcome.err
+
+
 def test_the_launcher_of_the_configuration_holds_unless_it_is_said_otherwise(
     local: LocalClient, tmp_path: Path
 ) -> None:

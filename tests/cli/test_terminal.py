@@ -82,6 +82,20 @@ def test_copying_has_a_bar_that_goes_away(
     assert (there / "weights").stat().st_size == 200_000_000
 
 
+def test_nothing_moves_in_a_pipe(local: LocalClient, tmp_path: Path) -> None:
+    # Longer than the patience after which a terminal is told what is being waited for.
+    script = "sleep 1.4; echo ready; sleep 60"
+    waited = local("run", "--ready", "ready", "local", "-c", script, env={"TERM": "xterm"})
+    assert waited.code == 0
+    assert waited.seconds > 1.4
+    (tmp_path / "big").write_bytes(bytes(30_000_000))
+    copied = local("push", str(tmp_path / "big"), f"local:{tmp_path}/copy", env={"TERM": "xterm"})
+    assert copied.code == 0
+    shown = waited.stdout + waited.stderr + copied.stdout + copied.stderr
+    assert b"\x1b" not in shown
+    assert b"\r" not in shown
+
+
 def test_no_colour_where_nobody_wants_it(
     local: LocalClient, screen: Callable[..., Screen], tmp_path: Path
 ) -> None:
