@@ -38,8 +38,8 @@ LIST_GUESTS = ("find", "/etc/pve/nodes", "-name", "*.conf")
 
 _VMLIST = "/etc/pve/.vmlist:"
 _MEMBERS = "/etc/pve/.members:"
-_NAME = re.compile(r"/etc/pve/nodes/([^/]+)/lxc/(\d+)\.conf:hostname:\s*(\S+)")
-_CONFIG = re.compile(r"/etc/pve/nodes/([^/]+)/(lxc|qemu-server)/(\d+)\.conf")
+_NAME = re.compile(r"/etc/pve/nodes/([^/]+)/lxc/([0-9]{1,9})\.conf:hostname:\s*(\S+)")
+_CONFIG = re.compile(r"/etc/pve/nodes/([^/]+)/(lxc|qemu-server)/([0-9]{1,9})\.conf")
 _KEY = re.compile(
     r"/etc/pve/(?:priv/known_hosts|nodes/[^/]+/ssh_known_hosts):"
     r"(\S+) ((?:ssh|ecdsa)-\S+ AAAA[A-Za-z0-9+/=]+)"
@@ -100,7 +100,7 @@ def parse_cluster(output: bytes) -> Cluster:
     # lines to grep: so their innermost objects are read, which are whole.
     guests = {
         int(number): Guest(int(number), _field(body, "node"), _field(body, "type") == "lxc")
-        for number, body in re.findall(r'"(\d+)"\s*:\s*\{(?=([^{}]*))', lists[_VMLIST])
+        for number, body in re.findall(r'"([0-9]{1,9})"\s*:\s*\{(?=([^{}]*))', lists[_VMLIST])
     }
     addresses = {
         node: address
@@ -125,6 +125,6 @@ def parse_pct_list(output: bytes) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for line in to_text(output).splitlines():
         words = line.split()
-        if len(words) >= 3 and words[0].isdigit():  # noqa: PLR2004
+        if len(words) >= 3 and re.fullmatch(r"[0-9]{1,9}", words[0]):  # noqa: PLR2004
             found.setdefault(words[-1], []).append(int(words[0]))
     return found

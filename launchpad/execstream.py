@@ -39,7 +39,9 @@ class Beginning:
         if self.begun is not None:
             return data
         self.noise += data
-        frame = re.search(rb"\n%s begin (\d+) (\d+)(\r*)\n" % re.escape(self.marker), self.noise)
+        frame = re.search(
+            rb"\n%s begin (\d{1,18}) (\d{1,18})(\r*)\n" % re.escape(self.marker), self.noise
+        )
         if frame is None:
             del self.noise[: max(0, len(self.noise) - _NOISE_LIMIT)]
             return b""

@@ -1,5 +1,6 @@
 """The checks inside a container: what the facts of ``remote/doctor.sh`` mean. Pure."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ class Inside:
     def number(self, key: str) -> int | None:
         """A fact that is a number."""
         text = self.value(key)
-        return int(text) if text.isdecimal() else None
+        return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
     def run(self, command: str) -> str:
         """What to type to have ``command`` run in the container."""
@@ -275,7 +276,7 @@ def _gpu_words(line: str) -> str:
     """``0, NVIDIA A100, 81920`` as nvidia-smi prints it."""
     index, _, rest = line.partition(",")
     name, _, memory = rest.rpartition(",")
-    if not memory.strip().isdecimal():
+    if not re.fullmatch(r"[0-9]{1,18}", memory.strip()):
         return line
     return f"{index.strip()} {name.strip()} {_size(int(memory) * 1024)}"
 

@@ -1,5 +1,6 @@
 """What remote/end.sh says at the end of a kill, as types and as words. Pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from signal import SIGKILL, SIGTERM
@@ -14,6 +15,10 @@ from launchpad.wording import duration_words, signal_name, state_words
 
 # From here on, a main process that exits by itself after TERM has been doing something (seconds).
 _SAVING = 0.5
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+# Of what is said about one job, no more is read (bytes).
+_PAYLOAD_LIMIT = 262_144
 
 # What the letters of proc(5) mean for somebody who wonders why a process cannot be killed.
 _STATES = {
@@ -67,12 +72,12 @@ class Ended:
         """The lines of a frame ``ended``; what cannot be read is left out."""
         values: dict[str, float | int] = {}
         left = []
-        for line in to_text(payload).split("\n"):
+        for line in to_text(payload[:_PAYLOAD_LIMIT]).split("\n"):
             key, *words = line.split(" ")
-            if key == "left" and len(words) >= 3 and words[0].isdecimal():  # noqa: PLR2004
+            if key == "left" and len(words) >= 3 and _NUMBER.fullmatch(words[0]):  # noqa: PLR2004
                 left.append(Survivor(int(words[0]), words[1], " ".join(words[2:])))
                 continue
-            if not words or not all(word.isdecimal() for word in words):
+            if not words or not all(_NUMBER.fullmatch(word) for word in words):
                 continue
             match key, [int(word) for word in words]:
                 case "main", [signal, ticks]:

@@ -3,7 +3,13 @@
 from dataclasses import dataclass
 
 from launchpad.command import Command, to_text
-from launchpad.errors import LaunchpadError, ShellError
+from launchpad.errors import (
+    CANNOT_EXECUTE,
+    LAUNCHPAD_FAILED,
+    NOT_FOUND,
+    LaunchpadError,
+    ShellError,
+)
 from launchpad.frames import Frame
 from launchpad.job import Identity, JobId
 from launchpad.refusals import Refusal, refusal_error
@@ -38,6 +44,9 @@ class Refused:
     error: LaunchpadError
 
 
+# A refused start must not look like a job's own exit code.
+_REFUSING = {str(code): code for code in (LAUNCHPAD_FAILED, CANNOT_EXECUTE, NOT_FOUND)}
+
 LaunchReply = Launched | Existing | Refused
 
 
@@ -50,14 +59,14 @@ def read_launch(frame: Frame, *, where: str, command: Command) -> LaunchReply | 
         match frame.name:
             case "refused":
                 reason, code = frame.words
-                refusal = Refusal(reason, int(code), to_text(frame.payload), where, command)
+                refusal = Refusal(reason, _REFUSING[code], to_text(frame.payload), where, command)
                 return Refused(refusal_error(refusal))
             case "existing":
                 (text,) = frame.words
                 return Existing(JobId(text))
             case "launched":
                 return _launched(frame)
-    except (ValueError, LaunchpadError) as error:
+    except (KeyError, ValueError, LaunchpadError) as error:
         raise ShellError(
             f"the reply of the shell in {where} cannot be read",
             details=" ".join((frame.name, *frame.words))[:200],

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from launchpad.command import to_text
-from launchpad.frames import Frame, FrameReader
+from launchpad.frames import Frame, FrameReader, too_large
 
 # How many bytes before an offset prove that a file is the one that was read so far; see follow.sh.
 PROOF_SIZE = 16
+
+# An event is a few words (bytes).
+_EVENT_LIMIT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,10 @@ class LogStream:
         return self._tail is not None
 
     def feed(self, data: bytes) -> Iterator[Piece]:
-        """Take in ``data``; yields what is now certain."""
+        """Take in ``data``; yields what is now certain.
+
+        Raises :class:`~launchpad.errors.ShellError` for more than the far side can have to say.
+        """
         separator = b"\x1e" + self.marker + b" "
         buffer = self._pending + data if self._pending else data
         self._pending = b""
@@ -91,6 +97,8 @@ class LogStream:
                 return
             yield from self._bytes(buffer[:start])
             line, newline, rest = buffer[start + len(separator) :].partition(b"\n")
+            if len(line) > _EVENT_LIMIT:
+                raise too_large()
             if not newline:
                 self._pending = buffer[start:]
                 return

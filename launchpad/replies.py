@@ -2,7 +2,8 @@
 
 Everything here comes from elsewhere and may be damaged, foreign or hostile. Nothing raises: what
 cannot be read is noted as such, and never hides what stands beside it. What the facts *mean* is
-decided in :mod:`launchpad.verdict`.
+decided in :mod:`launchpad.verdict`. Nothing grows without end either: what is more than a container
+can have to tell is left out, and that it was is noted (:attr:`Facts.flooded`).
 """
 
 import json
@@ -23,6 +24,15 @@ _END = re.compile(
 )
 # Longer than any user@machine can be (characters).
 _NAME_LIMIT = 400
+# Bytes of what is said about one job: many times what facts.sh sends. And of a log's end.
+_PART_LIMIT = 65536
+_TAIL_LIMIT = 4096
+# Bytes of a spec (spec_limit in facts.sh), and how many values all specs of a reply may have.
+SPEC_LIMIT = 262_144
+_VALUES_LIMIT = 300_000
+# Jobs and processes of one container.
+JOB_LIMIT = 20_000
+MEMBER_LIMIT = 100_000
 _KILL = re.compile(r"kill,1,(launchpad|time_limit),([0-9]{1,3}),([0-9]{1,18}),\.")
 
 
@@ -118,12 +128,29 @@ class JobFacts:
 
 @dataclass(slots=True)
 class Facts:
-    """The whole of a reply. ``now`` is None only where the reply is not one of facts.sh."""
+    """The whole of a reply. ``now`` is None only where the reply is not one of facts.sh.
+
+    ``flooded``: more jobs or processes were told of than a container can have, and were left out.
+    ``values``: how many values the specs had that were read.
+    """
 
     now: Now | None = None
     jobs: dict[JobId, JobFacts] = field(default_factory=dict)
     gpus: list[dict[str, Any]] | None = None
     disk: Disk | None = None
+    flooded: bool = False
+    values: int = 0
+    members: int = 0
+
+    def about(self, job: JobId) -> JobFacts | None:
+        """Where to note what is said of ``job``; None once there are too many jobs."""
+        found = self.jobs.get(job)
+        if found is None:
+            if len(self.jobs) >= JOB_LIMIT:
+                self.flooded = True
+                return None
+            found = self.jobs[job] = JobFacts(job)
+        return found
 
     def of(self, job: JobId) -> JobFacts:
         """What was found of ``job``; nothing where it did not occur."""
@@ -222,7 +249,7 @@ def parse_spec(data: bytes | str) -> Spec | None:
 
 def last_line(tail: bytes) -> str | None:
     """The last line of a log with anything on it: what a progress bar shows now, if it is one."""
-    for line in reversed(to_text(tail).split("\n")):
+    for line in reversed(to_text(tail[-_TAIL_LIMIT:]).split("\n")):
         for part in reversed(line.split("\r")):
             if part.strip():
                 return part.strip()
@@ -313,7 +340,9 @@ def _read_line(job: JobFacts, line: str) -> None:
 
 
 def _read_members(facts: Facts, frame: Frame) -> None:
-    for line in frame.payload.split(b"\n"):
+    *lines, rest = frame.payload.split(b"\n", MEMBER_LIMIT - facts.members)
+    facts.flooded = facts.flooded or b"\n" in rest
+    for line in (*lines, *([] if b"\n" in rest else [rest])):
         words = to_text(line).split(" ", 6)
         if len(words) < 7 or not is_job_id(words[0]):  # noqa: PLR2004
             continue
@@ -321,10 +350,10 @@ def _read_members(facts: Facts, frame: Frame) -> None:
         if numbers is None:
             continue
         pid, ticks, cpu_ticks, pages = numbers
-        job = JobId(words[0])
-        facts.jobs.setdefault(job, JobFacts(job)).members.append(
-            Member(pid, ticks, words[3], cpu_ticks, pages, words[6])
-        )
+        job = facts.about(JobId(words[0]))
+        if job is not None:
+            facts.members += 1
+            job.members.append(Member(pid, ticks, words[3], cpu_ticks, pages, words[6]))
 
 
 def _pieces(frame: Frame, file: str) -> Iterator[tuple[JobId, bytes]]:
@@ -333,15 +362,17 @@ def _pieces(frame: Frame, file: str) -> Iterator[tuple[JobId, bytes]]:
         return
     noise = re.escape(frame.words[0].encode())
     header = rb"(?:\A|\n)==> ([A-Za-z0-9._-]+)%b/%b <==\n" % (noise, file.encode())
-    parts = re.split(header, frame.payload)
-    for name, content in zip(parts[1::2], parts[2::2], strict=True):
-        if is_job_id(to_text(name)):
-            yield JobId(to_text(name)), content
+    before: re.Match[bytes] | None = None
+    for match in (*re.finditer(header, frame.payload), None):
+        if before is not None and is_job_id(name := to_text(before[1])):
+            end = len(frame.payload) if match is None else match.start()
+            yield JobId(name), frame.payload[before.end() : end]
+        before = match
 
 
 def _read_sizes(facts: Facts, frame: Frame) -> None:
     noise = frame.words[0] if frame.words else ""
-    for line in to_text(frame.payload).split("\n"):
+    for line in to_text(frame.payload).split("\n", 2 * JOB_LIMIT):
         size, _, rest = line.partition(" ")
         at, _, path = rest.partition(" ")
         numbers = _numbers((size, at))
@@ -356,24 +387,27 @@ def _read_sizes(facts: Facts, frame: Frame) -> None:
 
 
 def _read_job(facts: Facts, frame: Frame) -> None:
-    if frame.words and is_job_id(frame.words[0]):
-        name = JobId(frame.words[0])
-        job = facts.jobs.setdefault(name, JobFacts(name))
-        for line in to_text(frame.payload).split("\n"):
+    if frame.words and is_job_id(frame.words[0]) and (job := facts.about(JobId(frame.words[0]))):
+        for line in to_text(frame.payload[:_PART_LIMIT]).split("\n"):
             _read_line(job, line)
 
 
 def _read_specs(facts: Facts, frame: Frame) -> None:
     for name, content in _pieces(frame, "spec"):
-        job = facts.jobs.setdefault(name, JobFacts(name))
-        job.spec = parse_spec(content)
+        job = facts.about(name)
+        if job is None:
+            return
+        facts.values += sum(map(content.count, (b",", b"[", b"{")))
+        small = len(content) <= SPEC_LIMIT and facts.values <= _VALUES_LIMIT
+        job.spec = parse_spec(content) if small else None
         if job.spec is None:
             job.damaged.add("spec")
 
 
 def _read_logs(facts: Facts, frame: Frame) -> None:
     for name, content in _pieces(frame, "log"):
-        facts.jobs.setdefault(name, JobFacts(name)).tail = content
+        if job := facts.about(name):
+            job.tail = content[-_TAIL_LIMIT:]
 
 
 def _read_disk(facts: Facts, frame: Frame) -> None:
@@ -386,9 +420,9 @@ def _read_disk(facts: Facts, frame: Frame) -> None:
 
 def _read_gpus(facts: Facts, frame: Frame) -> None:
     """Lines of ``nvidia-smi``: index, name, use in percent, MiB used, MiB there."""
-    for line in to_text(frame.payload).split("\n"):
+    for line in to_text(frame.payload[:_PART_LIMIT]).split("\n"):
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != 5 or not cells[0].isdecimal():  # noqa: PLR2004
+        if len(cells) != 5 or not _NUMBER.fullmatch(cells[0]):  # noqa: PLR2004
             continue
         use, used, total = (int(cell) if _NUMBER.fullmatch(cell) else None for cell in cells[2:])
         facts.gpus = facts.gpus or []

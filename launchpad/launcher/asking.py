@@ -98,6 +98,12 @@ def jobs_of(desk: Desk, contact: Contact, question: Question, facts: Facts) -> t
             f"the shell in {question.target} did not tell how its jobs are",
             advice="another version of launchpad at work there?",
         )
+    if facts.flooded:
+        jobs_place = f"{state_directory_of(contact, question)}/jobs"
+        raise ShellError(
+            f"{question.target} tells of more jobs and processes than a container can have",
+            advice=f"launchpad exec {question.target} -- ls {jobs_place}",
+        )
     entries = {entry.id: entry for entry in question.entries}
     # A process may bear the mark of a job that lives elsewhere: on a Proxmox node one sees those of
     # its containers. A directory is what makes a job one of this place.

@@ -25,7 +25,7 @@ from launchpad.errors import (
     NotAContainer,
     ShellError,
 )
-from launchpad.frames import Frame, is_whole, parse_frames
+from launchpad.frames import Frame, is_whole, parse_frames, too_large
 from launchpad.launcher.nodes import Nodes
 from launchpad.launcher.redirect import FollowingChannel
 from launchpad.proxmox import ANSWER_DEADLINE, explain, pct_words
@@ -248,6 +248,8 @@ class Contact:
     def explain(self, done: Completed, *, answered: bool = False) -> LaunchpadError:
         """Which layer failed, judging by a reply that never came (``answered``: broke off)."""
         where = str(self.target)
+        if done.oversized and (answered or self.ctid is None):
+            return too_large()
         if answered or self.ctid is None:
             return ShellError(
                 f"the shell in {where} broke off its reply",

@@ -214,16 +214,19 @@ class Conversation:
             # Over OpenSSH a host that cannot be reached shows here, too.
             self._fail(line, error)
             return None
+        late = not line.answered and time.monotonic() >= line.answer_by
         match event:
+            case Exited(code):
+                self._fail(line, line.explain(code))
+            case _ if late:
+                # Noise is no answer, however much there is of it.
+                self._fail(line, line.explain(None, silent=True))
             case Output(Stream.STDOUT, data):
                 return Said(data)
             case Output(_, data):
                 line.stderr += data[: max(0, _STDERR_LIMIT - len(line.stderr))]
-            case Exited(code):
-                self._fail(line, line.explain(code))
             case None:
-                if not line.answered and time.monotonic() >= line.answer_by:
-                    self._fail(line, line.explain(None, silent=True))
+                pass
         return None
 
     def _fail(self, line: _Line, error: LaunchpadError) -> None:

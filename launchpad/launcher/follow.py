@@ -3,6 +3,7 @@
 The far side is ``remote/follow.sh``.
 """
 
+import re
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -188,7 +189,7 @@ class Follow:
             )
         if frame.name != "log":
             return None
-        offset = int(frame.words[0]) if frame.words and frame.words[0].isdecimal() else 0
+        offset = int(frame.words[0]) if re.fullmatch(r"[0-9]{1,18}", "".join(frame.words)) else 0
         if self._conversation.answered():
             text = f"launchpad: back at {clock()}, resuming at byte {offset:,}; nothing skipped"
             self._queue.append(Notice(text))

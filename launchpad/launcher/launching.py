@@ -120,10 +120,13 @@ def _receive(channel: Channel, ends: float) -> Event | None:
 
 
 def _reply(reader: FrameReader, data: bytes, request: RunRequest) -> LaunchReply | None:
-    for frame in reader.feed(data):
-        reply = read_launch(frame, where=str(request.target), command=request.spec.command)
-        if reply is not None:
-            return reply
+    try:
+        for frame in reader.feed(data):
+            reply = read_launch(frame, where=str(request.target), command=request.spec.command)
+            if reply is not None:
+                return reply
+    except ShellError as unreadable:
+        raise Doubt(unreadable) from unreadable
     return None
 
 

@@ -31,7 +31,7 @@ def refused(contact: Contact, call: RemoteCall, done: Completed, judge: Judge) -
     # Each terminal on the way makes newlines longer.
     frames = parse_frames(call.marker, re.sub(rb"\r+\n", b"\n", done.stdout))
     for frame in frames:
-        if frame.name == "failed":
+        if frame.name == "failed" and re.fullmatch(r"12[567] \S+", " ".join(frame.words)):
             code, reason = frame.words
             return judge(int(code), reason, to_text(frame.payload).rstrip("\n"))
     return contact.explain(done, answered=bool(frames))

@@ -26,15 +26,21 @@ class Streaming:
 
     def first(self) -> Frame:
         """The frame ``turn``, or the one that refuses. Raises what failed."""
+        ends = time.monotonic() + ANSWER_DEADLINE
         while True:
-            data = self._next(ANSWER_DEADLINE)
-            if data is None:
+            data = self._next(max(0.0, ends - time.monotonic()))
+            # Noise is no answer, however much there is of it.
+            if data is None or (time.monotonic() >= ends and not self._reader.has_begun):
                 raise self._explain(None, silent=True)
+            began = self._reader.has_begun
             self._stdout += data[: max(0, _KEPT - len(self._stdout))]
             for frame in self._reader.feed(data):
                 if frame.name in {self._turn, "refused"}:
                     self._tail += self._reader.take_rest()
                     return frame
+            if self._reader.has_begun and not began:
+                # It looks for its user, and measures what is to be sent.
+                ends = time.monotonic() + ANSWER_DEADLINE
 
     def receive(self, timeout: float) -> bytes | None:
         """Bytes of the stream; None once ``timeout`` seconds passed without. Raises what failed."""

@@ -1,6 +1,7 @@
 """`push` and `pull`: files as a tar stream through the one call; nothing is kept on the host."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from launchpad.archive import DamagedArchive, Reader
 from launchpad.command import to_text
-from launchpad.errors import ClientError, ContainerError, LaunchpadError
+from launchpad.errors import ClientError, ContainerError, LaunchpadError, ShellError
 from launchpad.file_refusals import FileRefusal, file_error, judge_tar
 from launchpad.frames import Frame
 from launchpad.launcher.contact import Contact, connect
@@ -201,8 +202,13 @@ def _check_destination(request: Pull, kind: str) -> None:
 
 
 def _kind_and_total(frame: Frame) -> tuple[str, int | None]:
-    kind, total = frame.words
-    return kind, int(total) if total.isascii() and total.isdigit() else None
+    kind, total = (*frame.words, "", "")[:2]
+    if kind not in {"directory", "file"}:
+        raise ShellError(
+            f"the container sends {printable(kind)!r}, neither a file nor a directory",
+            advice="another version of launchpad at work there?",
+        )
+    return kind, int(total) if re.fullmatch(r"[0-9]{1,18}", total) else None
 
 
 def _refused(frame: Frame, where: str, path: str, name: str) -> LaunchpadError:

@@ -28,7 +28,8 @@ hostile = st.lists(
     ),
     max_size=12,
 ).map(lambda parts: b"".join(parts).replace(SEPARATOR, b""))
-harmless = hostile.filter(lambda data: SEPARATOR not in data)
+# Nor may it stand at a payload's beginning, where the frame's own line ends before it.
+harmless = hostile.filter(lambda data: SEPARATOR not in b"\n" + data)
 names = st.sampled_from(["begin", "job", "launched", "refused", "end"])
 frame_words = st.lists(st.from_regex(r"[!-~]{1,12}", fullmatch=True), max_size=4).map(tuple)
 frames = st.builds(Frame, names, frame_words, harmless)
