@@ -261,3 +261,47 @@ def test_a_job_as_another_user_can_forge_nothing(lab: Lab, launchpad: Client) ->
     (own,) = [each for each in found if each["id"] == job]
     assert (own["last_line"], own["user"]) == ("forged", "worker")
     del lab
+
+
+@pytest.mark.exclusive
+def test_a_disk_that_logs_fill_is_warned_about(lab: Lab, launchpad: Client) -> None:
+    lab.sh(BUSYBOX, "umask 077; mkdir -p /var/lib/launchpad")
+    lab.sh(BUSYBOX, "mount -t tmpfs -o size=2m,mode=700 none /var/lib/launchpad")
+    try:
+        fine = launchpad.succeed("status", "pve1:102", "--json").json()
+        assert fine["warnings"] == []
+        words = ("run", "--wait", "pve1:102", "--", "dd", "if=/dev/zero", "bs=65536", "count=99")
+        assert launchpad(*words).code != 0
+        (warning,) = launchpad.succeed("status", "pve1:102", "--json").json()["warnings"]
+        assert re.fullmatch(
+            r"the disk of /var/lib/launchpad in pve1:102 is nearly full: 0 MB free, jobs' files"
+            r" there take 2 MB; forget old jobs and their logs: launchpad prune pve1:102",
+            warning,
+        )
+        assert warning in launchpad.succeed("status", "pve1:102").err
+    finally:
+        lab.sh(BUSYBOX, "umount -l /var/lib/launchpad")
+
+
+def test_who_asked_for_the_kill_is_told(launchpad: Client) -> None:
+    job = launchpad.start_job("pve1:101", "--", "sleep", "600")
+    launchpad.succeed("kill", job)
+    request = launchpad.status(job)["kill_request"]
+    assert request["signal"] == "SIGTERM"
+    assert request["by"].startswith(f"{launchpad.environment['USER']}@")
+    assert f"{request['by']} sent it SIGTERM" in launchpad.succeed("status", job).err
+
+
+@pytest.mark.parametrize("verb", ["wait", "follow", "run"])
+def test_an_end_with_living_processes_is_not_the_last_word(launchpad: Client, verb: str) -> None:
+    script = "setsid sleep 600 & sleep 1; exit 3"
+    if verb == "run":
+        launchpad("run", "--wait", "-n", "leaves", "pve1:101", "-c", script)
+        ((job, _target),) = launchpad.known_jobs()
+    else:
+        job = launchpad.start_job("pve1:101", "--confirm", "0", "-n", "leaves", "-c", script)
+        assert launchpad(*(["wait", job] if verb == "wait" else ["tail", "-f", job])).code == 3
+    status = launchpad.status(job)
+    assert (status["state"], status["processes"]) == ("exited", 1)
+    launchpad.succeed("kill", job)
+    assert launchpad.status(job)["processes"] == 0
