@@ -124,6 +124,14 @@ def _log_exists(refusal: Refusal) -> LaunchpadError:
     )
 
 
+def _log_link(refusal: Refusal) -> LaunchpadError:
+    return JobRefused(
+        f"the log {refusal.detail} in {refusal.where} is a link that another user has put there",
+        details="the job would append to whatever it leads to",
+        advice="name the file itself, or run the job as that user: -u USER",
+    )
+
+
 def _log(refusal: Refusal) -> LaunchpadError:
     return JobRefused(
         f"the log {refusal.detail} cannot be written in {refusal.where}",
@@ -148,9 +156,9 @@ def _state_directory(refusal: Refusal) -> LaunchpadError:
 
 def _state_owner(refusal: Refusal) -> LaunchpadError:
     return ContainerError(
-        f"{refusal.detail} in {refusal.where} belongs to somebody else, or is a link",
-        details="whoever owns it could read all logs and forge all records",
-        advice=f"look at it: ls -ld {refusal.detail}",
+        f"{refusal.detail} in {refusal.where} is a link, or open to others, or somebody else's",
+        details="whoever may write in it could read all logs and forge all records",
+        advice=f"look at it: ls -ld {refusal.detail}; if all in it is yours: chmod go-w",
     )
 
 
@@ -218,6 +226,7 @@ _ERRORS: dict[str, Callable[[Refusal], LaunchpadError]] = {
     "launcher-died": _launcher_died,
     "log": _log,
     "log-exists": _log_exists,
+    "log-link": _log_link,
     "no-setsid": _no_setsid,
     "not-executable": _not_executable,
     "not-found": _not_found,

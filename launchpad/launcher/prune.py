@@ -187,7 +187,7 @@ def _raise_refusal(frames: Sequence[Frame], where: str) -> None:
     for frame in frames:
         if frame.name == "refused":
             reason = frame.words[0] if frame.words else ""
-            said = "belongs to somebody else" if reason == "state-owner" else "cannot be written"
+            said = "is not its owner's alone" if reason == "state-owner" else "cannot be written"
             raise ContainerError(
                 f"launchpad's directory in {where} {said}", details=to_text(frame.payload)
             )

@@ -50,6 +50,15 @@ is_process() {
   read_stat "$1" && [ "$ticks" = "$2" ]
 }
 
+# is_ours PLACE: whether nobody but us (and root) decides what is in it. Another user who owns it, may
+# write in it, or has put a link in its place, could read all logs and forge all records, and a forged
+# record makes us signal any process.
+is_ours() {
+  # shellcheck disable=SC3067 # -O is in all three shells
+  { [ -O "$1" ] && [ ! -L "$1" ]; } || return 1
+  case $(stat -c %A "$1" 2>/dev/null) in ?????w* | ????????w*) return 1 ;; esac
+}
+
 # read_record FILE: the words of a single-line record, into $record. False where it is missing,
 # empty, or cut off: a whole record ends with the word "." .
 read_record() {

@@ -281,12 +281,11 @@ print_files() {
   ' launchpad "$marker" "$noise" "$specs" "$spec_limit" "$tail_bytes" "$state/jobs" "$@" 2>/dev/null
 }
 
-# check_owner: whoever else owns the state directory, or has put a link in its place, could make us
-# signal any process by a forged record.
+# check_owner: refuses to go on where the state directory is not ours alone.
 check_owner() {
   for place in "$state" "$state/jobs"; do
-    [ -e "$place" ] || continue
-    { [ -O "$place" ] && [ ! -L "$place" ]; } && continue
+    { [ -e "$place" ] || [ -L "$place" ]; } || continue
+    ! is_ours "$place" || continue
     frame "refused state-owner 125"
     printf '%s' "$place"
     frame "done"
@@ -299,7 +298,7 @@ begin_facts() {
   read_now
   read_own_uid
   fallback=/dev/shm/launchpad-$own_uid
-  { [ -O "$fallback" ] && [ ! -L "$fallback" ]; } || fallback=
+  is_ours "$fallback" || fallback=
   frame "now $now_epoch $now_ticks $boot_id $boot_ticks $oom $memory_limit $memory_peak"
 }
 

@@ -33,7 +33,6 @@ refuse() {
 # to a job that is gone (refused, pruned) is free again.
 claim_key() {
   [ -n "$key" ] || return 0
-  umask 077
   problem=$(mkdir -p "$state/keys" 2>&1) || refuse state-directory 125 "$problem"
   for attempt in 1 2 3; do
     # -n: without it the link would go into the directory that an existing one leads to.
@@ -59,14 +58,17 @@ release_key() {
   [ -z "${key_claimed-}" ] || rm -f "$state/keys/$key"
 }
 
-# make_directory: the job directory and all in it; DIRECTORY is made exclusively.
-make_directory() {
+# make_state: the state directory, before anything is made or removed in it.
+make_state() {
   umask 077
-  # Another user who owns it, or a link in its place, could read and forge all records.
   for place in "$state" "$state/jobs"; do
     problem=$(mkdir -p "$place" 2>&1) || refuse state-directory 125 "$problem"
-    { [ -O "$place" ] && [ ! -L "$place" ]; } || refuse state-owner 125 "$place"
+    is_ours "$place" || refuse state-owner 125 "$place"
   done
+}
+
+# make_directory: the job directory and all in it; DIRECTORY is made exclusively.
+make_directory() {
   dir=$state/jobs/$id
   problem=$(mkdir "$dir" 2>&1) || {
     [ ! -d "$dir" ] || refuse duplicate 125 "$id"
@@ -162,6 +164,7 @@ launch() {
   find_user "$wanted_user"
   # shellcheck disable=SC2088 # the tilde is text, and stands for the container user's home
   case $log in '~/'*) log=$home/${log#'~/'} ;; esac
+  make_state
   claim_key
   make_directory
   launcher=setsid launcher_reason='' terminal=

@@ -4,7 +4,8 @@
 # there never will be one, however late the bytes of the launch arrive. If there is one, it waits
 # until the launch has come to its end, one way or the other.
 #
-# Replies: `absent` (nothing runs, and nothing will), or what job_facts says; then `done`.
+# Replies: `absent` (nothing runs, and nothing will), or what job_facts says; then `done`. Or
+#          `refused state-owner` (see check_owner in facts.sh).
 #
 # shellcheck shell=sh disable=SC2034,SC2094,SC2119,SC2120,SC2154
 # (variables of common.sh; words come from stdin; FIFOs are opened from both sides)
@@ -47,6 +48,7 @@ lookup() {
   eval "set -- $words"
   id=$1 state=$2 deadline=$3
   dir=$state/jobs/$id
+  check_owner
   # Without a state directory a launch may still be about to make it: the fence comes first.
   umask 077
   mkdir -p "$state/fences" 2>/dev/null

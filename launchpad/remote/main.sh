@@ -88,6 +88,16 @@ launchpad_become_user() {
   launchpad_fail 125 switch-user "$launchpad_name"
 }
 
+# launchpad_check_link FILE: where another user than root or us has put a link in the place of a log,
+# we would append to whatever it leads to, and may be root.
+launchpad_check_link() {
+  [ -L "$1" ] || return 0
+  case $(stat -c %u "$1") in
+    0 | "$(stat -c %u "/proc/$$")") ;;
+    *) launchpad_fail 125 log-link "$1" ;;
+  esac
+}
+
 # launchpad_read_profile FILE: inside a function, so that a `set --` in it cannot reach our words.
 launchpad_read_profile() {
   # shellcheck disable=SC1090
@@ -195,13 +205,19 @@ launchpad_run() {
     if [ "$launchpad_mode" = new ]; then
       # noclobber opens with O_EXCL: no existing file is emptied, no planted link is followed.
       set -C
-      { true >"$launchpad_log"; } 2>/dev/null || {
+      { command exec 4>"$launchpad_log"; } 2>/dev/null || {
         [ ! -e "$launchpad_log" ] || launchpad_fail 125 log-exists "$launchpad_log"
         launchpad_fail 125 log "$launchpad_log"
       }
       set +C
+      # The very file once more, to append. By its name it may be another one by now, where somebody
+      # else may write in its directory.
+      launchpad_opened=/proc/self/fd/4
+    else
+      launchpad_check_link "$launchpad_log"
+      launchpad_opened=$launchpad_log
     fi
-    { command exec 4>>"$launchpad_log"; } 2>/dev/null || launchpad_fail 125 log "$launchpad_log"
+    { command exec 4>>"$launchpad_opened"; } 2>/dev/null || launchpad_fail 125 log "$launchpad_log"
   fi
 
   # exec in the shells takes options of its own, so a name such as -x goes by its path.

@@ -28,9 +28,11 @@ counters() {
 record_end() {
   mv -f "$dir/running" "$dir/$1" 2>/dev/null && return
   umask 077
-  mkdir "/dev/shm/launchpad-$uid" 2>/dev/null
-  [ -O "/dev/shm/launchpad-$uid" ] && [ ! -L "/dev/shm/launchpad-$uid" ] &&
-    : >"/dev/shm/launchpad-$uid/$id,$1" 2>/dev/null
+  # Ours, and not the job's user's: facts.sh looks for it there. Whoever becomes another user is root.
+  fallback=/dev/shm/launchpad-0
+  [ "$switch" != none ] || fallback=/dev/shm/launchpad-$uid
+  mkdir "$fallback" 2>/dev/null
+  [ -O "$fallback" ] && [ ! -L "$fallback" ] && : >"$fallback/$id,$1" 2>/dev/null
 }
 
 # make_cgroup: a cgroup of the job's own, below ours, if one can be had: no member can leave it by

@@ -107,6 +107,24 @@ def test_a_log_of_ones_own_stays(jobs: RemoteJobs, desk: Desk, tmp_path: Path) -
     assert log.read_text() == "mine\n"
 
 
+def test_no_link_is_followed_out_of_the_state_directory(
+    jobs: RemoteJobs, desk: Desk, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    (outside / "spec").mkdir(parents=True)
+    (outside / "precious").write_text("mine\n")
+    job = ended(jobs, jobs.script("true"))
+    (jobs.directory(job) / "linked").symlink_to(outside)
+    (jobs.state / "pruned.1").symlink_to(outside)
+    (jobs.state / "keys").mkdir()
+    (jobs.state / "jobs/link-aaaaaa").symlink_to(outside)
+    _survey, removal = run_prune(desk)
+    assert removal.removed == (job,)
+    assert not jobs.directory(job).exists()
+    assert (outside / "precious").read_text() == "mine\n"
+    assert names_in(outside) == ["precious", "spec"]
+
+
 def test_a_job_with_a_living_process_stays(jobs: RemoteJobs, desk: Desk) -> None:
     job = ended(jobs, jobs.script("sleep 600 & exit 0"))
     survey, removal = run_prune(desk)
