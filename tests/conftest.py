@@ -25,6 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("tests")
 
+# As in pyproject.toml (seconds).
+_USUAL_TIMEOUT = 180
+
 _NO_LAB = "no lab here: "
 _LAB_FIXTURES = frozenset({"lab", "launchpad", "make_client"})
 
@@ -36,6 +39,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.lab)
         found = found or item.get_closest_marker("lab") is not None
+        if item.get_closest_marker("exclusive"):
+            # One worker has them all, so that no other one waits for its turn.
+            item.add_marker(pytest.mark.xdist_group("exclusive"))
+    items.sort(key=_turn)
     why = why_no_lab() if found else None
     if why is None or os.environ.get("CI") == "true":
         return
@@ -43,6 +50,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("lab"):
             item.add_marker(skip)
+
+
+def _turn(item: pytest.Item) -> int:
+    """When it should run. What needs no lab goes on beside those who want the lab alone."""
+    if item.get_closest_marker("exclusive"):
+        return 0
+    if not item.get_closest_marker("lab"):
+        return 1
+    # What takes long must not be what all wait for in the end.
+    timeout = item.get_closest_marker("timeout")
+    is_long = timeout is not None and timeout.args[0] > _USUAL_TIMEOUT
+    return 2 if is_long or item.get_closest_marker("xdist_group") else 3
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 FOREVER = "while :; do sleep 0.2; done"
 
+# One counter for the whole container: one after the other.
+OOM = pytest.mark.xdist_group("out of memory")
+
 
 def end_of(launchpad: Client, job: str) -> dict[str, object]:
     status = wait_until(lambda: (s := launchpad.status(job))["state"] != "running" and s, 30)
@@ -103,6 +106,7 @@ def test_the_jobs_of_another_machine_are_found_and_learnt(
     assert other.status(job)["reason"] == "launchpad"
 
 
+@OOM
 def test_memory_that_runs_out_is_told(launchpad: Client) -> None:
     eat = "x = bytearray(400_000_000); print(len(x))"
     job = launchpad.run("run", "--confirm", "0", "pve1:106", "--", "python3", "-c", eat).out.strip()
@@ -120,6 +124,7 @@ def test_memory_that_runs_out_is_told(launchpad: Client) -> None:
     assert launchpad.run("wait", job).code == 137
 
 
+@OOM
 def test_a_parent_that_loses_a_child_to_the_oom_killer(launchpad: Client) -> None:
     line = "python3 -c 'x = bytearray(400_000_000)'; echo child gave $?; exit 0"
     job = launchpad.run("run", "--confirm", "0", "pve1:106", "-c", line).out.strip()

@@ -32,6 +32,8 @@ _VARIES = (
     (r"(?:launchpad-lab|/tmp/pytest|/tmp/launchpad)[^\s'\"]*", "PATH"),
     (r"\b([A-Za-z0-9][A-Za-z0-9._]*)-[a-z2-7]{6}\b", r"\1-xxxxxx"),
     (r"\bPID \d+", "PID N"),
+    # A shell in a loop has a child at times.
+    (r"\b\d+ process(?:es)? ended \([^)]*\)", "PROCESSES ended"),
     (r"\b[0-9a-f]{40}\b", "COMMIT"),
     (r"\bSHA256:[A-Za-z0-9+/]+", "SHA256:KEY"),
     (r"\b\d{4}-\d\d-\d\d(?:T[\d:]+Z)?", "DATE"),
