@@ -20,7 +20,8 @@ def load_toml(text: str, path: Path) -> dict[str, Any]:
     """The data in ``text`` of the file ``path``; raises :class:`ClientError` if it is no TOML."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    # The first of these covers TOMLDecodeError, and numbers of thousands of digits.
+    except (ValueError, RecursionError) as error:
         raise ClientError(f"{path} is not TOML", details=str(error)) from error
 
 
@@ -42,6 +43,9 @@ def _find_lines(text: str) -> Iterator[tuple[str, int]]:
 def _dotted(name: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in name.split("."))
 
+
+# No clock that waits for longer is of use to anybody, and none of the system's can (seconds).
+_LONGEST = 1e9
 
 T = TypeVar("T")
 
@@ -95,7 +99,7 @@ class TomlReader:
         return Launcher(self.choice(where, value, (Launcher.SETSID, Launcher.TMUX)))
 
     def duration(self, where: str, value: Any) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LONGEST:
             return float(value)
         seconds = parse_duration(value) if isinstance(value, str) else None
         if seconds is None:
@@ -110,7 +114,10 @@ class TomlReader:
 
     def file(self, where: str, value: Any) -> Path:
         # Relative to this file, never to the current directory.
-        return self.path.absolute().parent / Path(self.text(where, value)).expanduser()
+        try:
+            return self.path.absolute().parent / Path(self.text(where, value)).expanduser()
+        except RuntimeError as error:  # ~NAME, and nobody has that name
+            raise self.wrong(where, f"{where}: {error}", "write the whole path") from error
 
     def texts(self, where: str, value: Any) -> tuple[str, ...]:
         return tuple(self.text(where, word) for word in self.value(where, value, list, "a list"))
