@@ -32,6 +32,8 @@ _NO_LAB = "no lab here: "
 _LAB_FIXTURES = frozenset({"lab", "launchpad", "make_client"})
 
 
+# Before xdist looks at the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs the lab; skip it where there is none, except where it must run."""
     found = False

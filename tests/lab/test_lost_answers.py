@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 TRANSPORTS = ("paramiko", "openssh")
 
-# A front end whose caller, the host's shell, is killed once the job runs: ssh gets no status.
+# A front end whose answer goes nowhere, and whose caller, the host's shell, is killed once the job
+# runs: ssh gets no status.
 KILLS_ITS_SHELL = r"""#!/bin/sh
 [ "$1" = exec ] && [ ! -e /run/killed-%s ] || exec /usr/share/lab/pct "$@"
 : >/run/killed-%s
 exec 3<&0
-/usr/share/lab/pct "$@" <&3 &
+/usr/share/lab/pct "$@" <&3 >/dev/null &
 until /usr/share/lab/pct exec 101 -- pgrep -f "^sleep %s" >/dev/null </dev/null; do sleep 0.1; done
 kill -9 "$PPID"
 wait

@@ -174,6 +174,7 @@ def test_nothing_of_an_older_server_leaks_in(lab: Lab, launchpad: Client) -> Non
         # Neither the older server nor our own are members of the job.
         status = launchpad.status(first)
         assert (status["state"], status["processes"]) == ("running", 1)
+        assert status["launcher"] == "tmux"
         launchpad.succeed("kill", first)
         assert lab.processes(DEBIAN, "sleep", "55555")
         servers = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"
