@@ -76,7 +76,7 @@ def derive_job_name(command: Command) -> str:
 
     ``python3 -u /w/train.py --lr 1`` is ``train``; ``sleep 60`` is ``sleep``.
     """
-    words = command.words if isinstance(command, Argv) else tuple(command.text.split()) or ("job",)
+    words = command.words if isinstance(command, Argv) else tuple(command.text.split())
     program = PurePosixPath(words[0]).name
     chosen = program
     if _INTERPRETER.fullmatch(program) or program in _LAUNCHERS:

@@ -200,3 +200,15 @@ def test_figures_of_gpus() -> None:
     assert gpus[0]["memory_used_bytes"] == 40000 * 1024 * 1024
     assert gpus[1]["utilization_percent"] is None
     assert len(gpus) == 2
+
+
+def test_who_asked_stands_only_beside_a_kill_of_launchpads() -> None:
+    def asked(*lines: str) -> KillRecord | None:
+        return parse_facts([job_frame(TRAIN, *lines)]).of(TRAIN).kill
+
+    assert asked("asker me@laptop") is None
+    limit = asked("kill kill,1,time_limit,15,5,.", "asker me@laptop")
+    assert limit == KillRecord("time_limit", 15, 5)
+    kill = "kill kill,1,launchpad,15,5,."
+    assert asked(kill, "asker " + "x" * 400) == KillRecord("launchpad", 15, 5, "x" * 400)
+    assert asked(kill, "asker " + "x" * 401) == KillRecord("launchpad", 15, 5)
