@@ -89,6 +89,9 @@ def test_what_is_no_name(name: str) -> None:
         (("x" * 60,), "x" * 40),
         (("x" * 39 + "-y",), "x" * 39),
         (("-.a.-",), "a"),
+        (("XaX",), "XaX"),
+        (("A B",), "A-B"),
+        (("a" * 39 + "X",), "a" * 39 + "X"),
     ],
 )
 def test_a_name_is_what_a_person_would_call_the_command(words: tuple[str, ...], name: str) -> None:

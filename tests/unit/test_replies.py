@@ -212,3 +212,29 @@ def test_who_asked_stands_only_beside_a_kill_of_launchpads() -> None:
     kill = "kill kill,1,launchpad,15,5,."
     assert asked(kill, "asker " + "x" * 400) == KillRecord("launchpad", 15, 5, "x" * 400)
     assert asked(kill, "asker " + "x" * 401) == KillRecord("launchpad", 15, 5)
+
+
+def test_what_nvidia_smi_prints() -> None:
+    lines = [
+        b"no devices, were, found, here",
+        b"x, a, 1, 1, 1",
+        b"0, NVIDIA A100, 93, 2, 3",
+        b"[N/A]",
+        b"1, H100, [N/A], [N/A], [N/A]",
+    ]
+    assert parse_facts([Frame("gpus", (), b"\n".join(lines))]).gpus == [
+        {
+            "index": 0,
+            "name": "NVIDIA A100",
+            "utilization_percent": 93,
+            "memory_used_bytes": 2 * 1024 * 1024,
+            "memory_total_bytes": 3 * 1024 * 1024,
+        },
+        {
+            "index": 1,
+            "name": "H100",
+            "utilization_percent": None,
+            "memory_used_bytes": None,
+            "memory_total_bytes": None,
+        },
+    ]

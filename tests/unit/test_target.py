@@ -59,6 +59,7 @@ def test_the_number_behind_a_name_is_no_part_of_it() -> None:
 
 
 GRAMMAR = "write HOST:CTID, HOST:NAME, USER@HOST:CTID, ssh://USER@HOST:PORT/CTID, local or an alias"
+COLONS = "an IPv6 address: [pve1:1:2]:CTID; a port: ssh://HOST:PORT/CTID"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,9 @@ GRAMMAR = "write HOST:CTID, HOST:NAME, USER@HOST:CTID, ssh://USER@HOST:PORT/CTID
         ("ssh://pve1", "the container is missing", "write ssh://USER@HOST:PORT/CTID"),
         ("ssh://pve1:0/101", "'pve1:0' is not USER@HOST:PORT", GRAMMAR),
         ("ssh://pve1:65536/101", "'pve1:65536' is not USER@HOST:PORT", GRAMMAR),
+        ("ssh://pve1:1:2:3/101", "a host with colons needs brackets", COLONS),
+        ("ssh://a/b/101", "'b/101' is neither a CTID nor a container's name", GRAMMAR),
+        ("ssh://-x/101", "'-x' is not a host name", GRAMMAR),
         ("ssh://me@pve1/", "'' is neither a CTID nor a container's name", GRAMMAR),
         ("pve1:", "the container is missing", GRAMMAR),
         ("a/b", "no container is named", GRAMMAR),
@@ -118,6 +122,8 @@ def test_without_aliases_none_is_known() -> None:
         ("ssh://pve1:22/101:/x", ("ssh://pve1:22/101", "/x")),
         ("ssh://pve1", None),
         ("local:/x", ("local", "/x")),
+        (":/x", ("", "/x")),
+        (":~", ("", "~")),
     ],
 )
 def test_a_path_behind_a_target(text: str, parts: tuple[str, str] | None) -> None:
