@@ -249,7 +249,8 @@ def test_a_broken_driver_tool_costs_little_time(lab: Lab, launchpad: Client) -> 
     job = launchpad.start_job("pve1:104", "--", "sleep", "777")
     with lab.file_in(104, "/usr/local/bin/nvidia-smi", "#!/bin/sh\nsleep 600\n", "755"):
         began = time.monotonic()
-        assert launchpad.status(job)["gpus"] is None
+        status = launchpad.status(job)
+        assert (status["state"], status["gpus"]) == ("running", None)
         assert time.monotonic() - began < 15
     figures = "#!/bin/sh\necho '0, NVIDIA A100-SXM4, 97, 40000, 81920'\n"
     with lab.file_in(104, "/usr/local/bin/nvidia-smi", figures, "755"):
