@@ -8,6 +8,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from launchpad.command import Argv, Command, Secret, check_length, to_bytes
@@ -80,8 +81,7 @@ def derive_job_name(command: Command) -> str:
     program = PurePosixPath(words[0]).name
     chosen = program
     if _INTERPRETER.fullmatch(program) or program in _LAUNCHERS:
-        previous = ""
-        for word in words[1:]:
+        for previous, word in pairwise(words):
             if previous == "-m":
                 chosen = word.rpartition(".")[2]
                 break
@@ -91,7 +91,6 @@ def derive_job_name(command: Command) -> str:
             if not word.startswith("-") and re.search(r"\.(py|sh|pl|rb|js)$", script):
                 chosen = script
                 break
-            previous = word
     chosen = re.sub(r"\.(py|sh|pl|rb|js)$", "", chosen)
     chosen = re.sub(r"[^A-Za-z0-9._-]+", "-", chosen).strip("-._")[:40].rstrip("-._")
     return chosen or "job"

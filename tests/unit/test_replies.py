@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from launchpad import replies
 from launchpad.frames import Frame, parse_frames
 from launchpad.job import EndRecord, Identity, JobId
 from launchpad.replies import (
@@ -238,3 +239,119 @@ def test_what_nvidia_smi_prints() -> None:
             "memory_total_bytes": None,
         },
     ]
+
+
+def members_frame(*lines: str) -> Frame:
+    return Frame("members", (), "\n".join(lines).encode())
+
+
+def test_lines_of_members_that_cannot_be_read_hide_no_others() -> None:
+    frame = members_frame(
+        "train-aaaaaa 1 2 S 3 4",
+        "no/id-aaaaaa 1 2 S 3 4 x",
+        *(f"train-aaaaaa {' '.join(words)} x" for words in (["x", "2", "S", "3", "4"],)),
+        *("train-aaaaaa 1 x S 3 4 x", "train-aaaaaa 1 2 S x 4 x", "train-aaaaaa 1 2 S 3 x x"),
+        "train-aaaaaa 1 2 S 3 4 a b  c ",
+        "other-bbbbbb 5 6 D 7 8 last",
+    )
+    facts = parse_facts([frame])
+    assert facts.of(TRAIN).members == [Member(1, 2, "S", 3, 4, "a b  c ")]
+    assert facts.of(OTHER).members == [Member(5, 6, "D", 7, 8, "last")]
+    assert not facts.flooded
+    assert facts.members == 2
+
+
+def test_members_are_counted_over_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "MEMBER_LIMIT", 3)
+    line = "train-aaaaaa 1 2 S 3 4 x"
+    exact = parse_facts([members_frame(line, line), members_frame(line)])
+    assert (len(exact.of(TRAIN).members), exact.flooded) == (3, False)
+    more = parse_facts(
+        [members_frame(line, line), members_frame(line, line, line), members_frame()]
+    )
+    assert (len(more.of(TRAIN).members), more.flooded) == (3, True)
+
+
+def test_jobs_are_counted_however_they_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "JOB_LIMIT", 1)
+    first = job_frame(TRAIN, "directory")
+    specs = Frame("specs", (NOISE,), f"==> {OTHER}{NOISE}/spec <==\n{{}}".encode())
+    for frame in (
+        job_frame(OTHER, "directory"),
+        members_frame(f"{OTHER} 1 2 S 3 4 x", f"{TRAIN} 1 2 S 3 4 x"),
+        logs_frame((OTHER, b"x"), (TRAIN, b"x")),
+        specs,
+    ):
+        facts = parse_facts([first, frame, first])
+        assert facts.flooded
+        assert list(facts.jobs) == [TRAIN]
+        assert facts.of(OTHER).directory is False
+    assert parse_facts([first, first]).flooded is False
+
+
+def test_sizes() -> None:
+    lines = [
+        "what is this",
+        f"x 5 {TRAIN}{NOISE}/log",
+        f"1 2 no/id{NOISE}/log",
+        f"1 2 {OTHER}{NOISE}/log",
+        f"1 2 {TRAIN}{NOISE}/else",
+        f"3 4 {TRAIN}{NOISE}/log",
+        f"5 6 {TRAIN}{NOISE}/spec",
+        "",
+    ]
+    sizes = Frame("sizes", (NOISE,), "\n".join(lines).encode())
+    facts = parse_facts([job_frame(TRAIN, "directory"), sizes])
+    job = facts.of(TRAIN)
+    assert (job.log_bytes, job.log_at, job.spec_at) == (3, 4, 6)
+    assert OTHER not in facts.jobs
+    bare = Frame("sizes", (), f"3 4 {TRAIN}/log".encode())
+    assert parse_facts([job_frame(TRAIN, "directory"), bare]).of(TRAIN).log_bytes == 3
+
+
+def test_as_many_sizes_as_jobs_can_have_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "JOB_LIMIT", 1)
+    lines = [f"3 4 {TRAIN}{NOISE}/log", f"5 6 {TRAIN}{NOISE}/spec", f"7 8 {TRAIN}{NOISE}/log"]
+    sizes = Frame("sizes", (NOISE,), "\n".join([*lines, "x"]).encode())
+    job = parse_facts([job_frame(TRAIN, "directory"), sizes]).of(TRAIN)
+    assert (job.log_bytes, job.spec_at) == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("word", "limit"),
+    [("1", 1), ("9" * 17, int("9" * 17)), ("9" * 18, None), ("max", None), ("-", None), ("", None)],
+)
+def test_a_limit_of_memory(word: str, limit: int | None) -> None:
+    now = parse_facts([Frame("now", ("1", "2", "b", "3", "c4", word, "5"), b"")]).now
+    assert now is not None
+    assert (now.memory_limit, now.memory_peak) == (limit, 5 if limit else None)
+
+
+def test_specs_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*texts: str) -> list[bool]:
+        ids = [JobId(f"{name}-aaaaaa") for name in "abc"[: len(texts)]]
+        pieces = [f"==> {j}{NOISE}/spec <==\n{t}" for j, t in zip(ids, texts, strict=True)]
+        facts = parse_facts([Frame("specs", (NOISE,), "\n".join(pieces).encode())])
+        assert [facts.of(j).spec is None for j in ids] == [
+            "spec" in facts.of(j).damaged for j in ids
+        ]
+        return [facts.of(j).spec is not None for j in ids]
+
+    monkeypatch.setattr(replies, "_VALUES_LIMIT", 6)
+    monkeypatch.setattr(replies, "SPEC_LIMIT", 30)
+    assert read('{"command": ["a"]}', '{"command": ["a"]}', "{}") == [True, True, True]
+    assert read('{"command": ["a", "b"]}', '{"command": ["a", "b"]}', "{}") == [True, True, False]
+    assert read('{"command": ["' + "x" * 13 + '"]}') == [True]
+    assert read('{"command": ["' + "x" * 14 + '"]}') == [False]
+
+
+def test_of_what_is_said_about_one_job_only_so_much_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replies, "_PART_LIMIT", 20)
+    monkeypatch.setattr(replies, "_TAIL_LIMIT", 4)
+    job = parse_facts([job_frame(TRAIN, "directory", "x" * 9, "launching")]).of(TRAIN)
+    assert (job.directory, job.launching) == (True, False)
+    assert parse_facts([logs_frame((TRAIN, b"12345"))]).of(TRAIN).tail == b"2345"
+    assert last_line(b"abc\ndef") == "def"
+    assert last_line(b"abcdef") == "cdef"

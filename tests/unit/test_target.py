@@ -81,6 +81,7 @@ COLONS = "an IPv6 address: [pve1:1:2]:CTID; a port: ssh://HOST:PORT/CTID"
         ("ssh://pve1:0/101", "'pve1:0' is not USER@HOST:PORT", GRAMMAR),
         ("ssh://pve1:65536/101", "'pve1:65536' is not USER@HOST:PORT", GRAMMAR),
         ("ssh://pve1:1:2:3/101", "a host with colons needs brackets", COLONS),
+        ("ssh://a\nb/101", "'a\\nb' is not USER@HOST:PORT", GRAMMAR),
         ("ssh://a/b/101", "'b/101' is neither a CTID nor a container's name", GRAMMAR),
         ("ssh://-x/101", "'-x' is not a host name", GRAMMAR),
         ("ssh://me@pve1/", "'' is neither a CTID nor a container's name", GRAMMAR),
