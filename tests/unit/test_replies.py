@@ -248,6 +248,7 @@ def members_frame(*lines: str) -> Frame:
 def test_lines_of_members_that_cannot_be_read_hide_no_others() -> None:
     frame = members_frame(
         "train-aaaaaa 1 2 S 3 4",
+        "train-aaaaaa  1 2 S 3 4 x",
         "no/id-aaaaaa 1 2 S 3 4 x",
         *(f"train-aaaaaa {' '.join(words)} x" for words in (["x", "2", "S", "3", "4"],)),
         *("train-aaaaaa 1 x S 3 4 x", "train-aaaaaa 1 2 S x 4 x", "train-aaaaaa 1 2 S 3 x x"),

@@ -66,6 +66,7 @@ COLONS = "an IPv6 address: [pve1:1:2]:CTID; a port: ssh://HOST:PORT/CTID"
     ("text", "why", "advice"),
     [
         ("pve1:99", "99 is not a CTID (100 to 999999999, no leading zero)", GRAMMAR),
+        ("local:99", "99 is not a CTID (100 to 999999999, no leading zero)", GRAMMAR),
         ("pve1:a_b", "'a_b' is neither a CTID nor a container's name", GRAMMAR),
         ("a b@pve1:101", "'a b' is not a user name", GRAMMAR),
         ("[pve1]:101", "[pve1] is not an IPv6 address", GRAMMAR),
