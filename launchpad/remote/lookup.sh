@@ -26,7 +26,9 @@ settle() {
   done
   # Only main.sh holds "start": its end of file is the proof of exec, or of main.sh's end.
   if [ -p "$dir/start" ] && { command exec 6<>"$dir/start" 9<"$dir/start" 6>&-; } 2>/dev/null; then
-    timeout "$deadline" cat <&9 >/dev/null
+    # The launch takes it away then, and may have been killed before that: whoever asks later would
+    # take the job for one that is still starting.
+    timeout "$deadline" cat <&9 >/dev/null && rm -f "$dir/start"
     exec 9<&-
   fi
   # A refused start is cleared up by the supervisor, which then goes: wait for that.

@@ -24,13 +24,15 @@ counters() {
 }
 
 # record_end NAME: the end is the name of an (empty) file, set by rename: that works on a full
-# disk on every file system. Last resort, for a read-only one or a vanished directory: /dev/shm.
+# disk on every file system. Last resort, for a read-only one or a vanished directory: /dev/shm. Where
+# nothing has mounted that (busybox's init does not), /dev itself is a file system in memory.
 record_end() {
   mv -f "$dir/running" "$dir/$1" 2>/dev/null && return
   umask 077
   # Ours, and not the job's user's: facts.sh looks for it there. Whoever becomes another user is root.
   fallback=/dev/shm/launchpad-0
   [ "$switch" != none ] || fallback=/dev/shm/launchpad-$uid
+  [ -d /dev/shm ] || mkdir -m 1777 /dev/shm 2>/dev/null
   mkdir "$fallback" 2>/dev/null
   [ -O "$fallback" ] && [ ! -L "$fallback" ] && : >"$fallback/$id,$1" 2>/dev/null
 }

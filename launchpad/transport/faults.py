@@ -164,7 +164,11 @@ def too_many_tries(address: str, *, offered: str, details: str = "") -> LoginRef
 
 def line_lost(address: str, why: str) -> LineLost:
     """The connection ended in mid-call."""
-    return LineLost(f"the connection to {address} was lost: {why}")
+    return LineLost(
+        f"the connection to {address} was lost: {why}",
+        advice="is the host up, and the network between? what ran there may run on: look before"
+        " you repeat it",
+    )
 
 
 def no_channel(address: str, why: str) -> SshError:
