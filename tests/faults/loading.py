@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from faults.load_client import CODES, WITNESS
+from faults.truth import Truth
 
 from support.client import Client
 
@@ -22,9 +23,13 @@ _PROGRAM = Path(__file__).with_name("load_client.py")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """``jobs``: what the clients were told. ``started``: what the jobs themselves noted."""
+    """``jobs``: what the clients were told. ``started``: what the jobs themselves noted.
+
+    ``logs``: of each id, what lies in the container.
+    """
 
     jobs: list[dict[str, Any]]
+    logs: dict[str, bytes | None]
     started: list[str]
     said: list[str]
     seconds: float
@@ -39,8 +44,9 @@ class Loaded:
             found.append(f"{len(self.started)} starts of {len(set(self.started))} jobs")
         for each in self.jobs:
             wanted = int(each["token"].rpartition("-")[2]) % CODES
-            if (each["code"], each["log"]) != (wanted, f"{each['token']}\n"):
-                found.append(f"code {wanted} and its token were to come: {each}")
+            log = self.logs[each["id"]]
+            if (each["code"], log) != (wanted, f"{each['token']}\n".encode()):
+                found.append(f"code {wanted} and its token were to come: {each}, {log!r}")
         return found
 
 
@@ -73,6 +79,8 @@ def load(lab: Lab, place: Path, ctid: int, *, jobs: int, clients: int, at_a_time
         said.append(stderr.strip())
     seconds = time.monotonic() - began
     started = lab.sh(ctid, f"cat {WITNESS}; rm -f {WITNESS}").split()
+    truth = Truth(lab, ctid)
+    logs = truth.logs([each["id"] for each in told])
     for home in homes:
         lab.end_jobs(ctid, home.identities())
-    return Loaded(told, started, said, seconds)
+    return Loaded(told, logs, started, said, seconds)
