@@ -187,9 +187,16 @@ def _raise_refusal(frames: Sequence[Frame], where: str) -> None:
     for frame in frames:
         if frame.name == "refused":
             reason = frame.words[0] if frame.words else ""
-            said = "is not its owner's alone" if reason == "state-owner" else "cannot be written"
+            if reason == "state-owner":
+                said = "is not its owner's alone"
+                advice = "look who else may write there, and set it right, before it is used again"
+            else:
+                said = "cannot be written"
+                advice = "is the disk read-only? nothing was removed"
             raise ContainerError(
-                f"launchpad's directory in {where} {said}", details=to_text(frame.payload)
+                f"launchpad's directory in {where} {said}",
+                details=to_text(frame.payload),
+                advice=advice,
             )
 
 

@@ -33,3 +33,20 @@ def test_an_end_survives_a_disk_that_became_read_only(
     status = launchpad.status(job)
     assert (status["state"], status["exit_code"]) == ("exited", 5)
     lab.sh(ctid, "rm -f /dev/shm/launchpad-0/$1,*", job)
+
+
+@pytest.mark.exclusive
+def test_a_prune_of_a_read_only_disk_removes_nothing_and_says_why(
+    lab: Lab, launchpad: Client
+) -> None:
+    job = launchpad.start_job("pve1:101", "--", "true")
+    launchpad.expect_end(job, code=0)
+    lab.sh(DEBIAN, f"mount -o bind {STATE} {STATE} && mount -o remount,bind,ro {STATE}")
+    try:
+        pruned = launchpad.run("prune", "--yes", "--older-than", "0s", "pve1:101")
+    finally:
+        lab.sh(DEBIAN, f"umount -l {STATE}")
+    assert pruned.code == 125, pruned
+    assert "[container]" in pruned.err
+    assert "help: is the disk read-only? nothing was removed" in pruned.err
+    assert launchpad.status(job)["exit_code"] == 0
