@@ -53,6 +53,9 @@ RESTARTS = frozenset({Fault.STOPPED, Fault.RESTARTED})
 VIOLENT = RESTARTS | {Fault.INSIDE_KILLED, Fault.SUPERVISOR_KILLED, Fault.OUT_OF_MEMORY}
 DISKS = frozenset({Fault.FULL, Fault.READ_ONLY})
 
+# Memory is limited in one container only; busybox runs its own date, whatever lies on its PATH.
+_WHERE = {Fault.OUT_OF_MEMORY: (SLEEPER,), Fault.CLOCK: (DEBIAN, SLEEPER)}
+
 
 class Moment(StrEnum):
     """How far the call has come when it is struck."""
@@ -97,7 +100,7 @@ def make_step(seed: int, number: int, *, long_ones: bool) -> Step:
         dice.choice(list(Verb)),
         fault,
         dice.choice(list(Moment)),
-        SLEEPER if fault is Fault.OUT_OF_MEMORY else dice.choice(PLACES),
+        dice.choice(_WHERE.get(fault, PLACES)),
         dice.choice((0.0, dice.uniform(0, 0.3))),
         length,
     )
