@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
