@@ -6,7 +6,7 @@ import json
 import sqlite3
 import statistics
 import subprocess
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,9 @@ from support.processes import peak_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+# Where many jobs have ended.
+MANY = "pve2:105"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +87,24 @@ def ratio(
     return Row(what, value, must, stretch, "", f"{spread(one)} ÷ {spread(other)}")
 
 
-def starting(ways: Ways, rounds: int) -> Iterator[Row]:
-    """What a start costs, beside the line that is typed by hand."""
-    times = in_turn(
-        rounds,
-        {
-            "typed": ways.one_liner,
-            "typed, shared": ways.one_liner_shared,
-            "paramiko": ways.run_paramiko,
-            "shared": ways.run_shared,
-        },
-    )
-    yield ratio("run, paramiko, cold ÷ typed line, cold", times, ("paramiko", "typed"), 2.0, 1.5)
-    yield ratio("run, shared connection ÷ typed line, cold", times, ("shared", "typed"), 0.8, 0.6)
-    yield ratio(
-        "run, shared ÷ typed line, ControlMaster", times, ("shared", "typed, shared"), None, None
-    )
+def starting(ways: Ways, rounds: int, delay: str) -> Iterator[Row]:
+    """What a start costs, beside the line that is typed by hand. ``delay``: pct's own (seconds)."""
+    with ways.lab.switch("delay", delay):
+        times = in_turn(
+            rounds,
+            {
+                "typed": ways.one_liner,
+                "typed, shared": ways.one_liner_shared,
+                "paramiko": ways.run_paramiko,
+                "shared": ways.run_shared,
+            },
+        )
+    note = f"(pct {delay} s)"
+    cold, shared = ("paramiko", "typed"), ("shared", "typed")
+    yield ratio(f"run, paramiko, cold ÷ typed line, cold {note}", times, cold, 2.0, 1.5)
+    yield ratio(f"run, shared connection ÷ typed line, cold {note}", times, shared, 0.8, 0.6)
+    both = ("shared", "typed, shared")
+    yield ratio(f"run, shared ÷ typed line, ControlMaster {note}", times, both, None, None)
 
 
 def helping(ways: Ways, rounds: int) -> Iterator[Row]:
@@ -110,15 +115,17 @@ def helping(ways: Ways, rounds: int) -> Iterator[Row]:
 
 def looking(ways: Ways, rounds: int) -> Iterator[Row]:
     """What `status` costs with many jobs, and with many containers."""
-    with many_ended(ways, 1) as few, many_ended(ways, 1000) as many:
-        times = in_turn(
-            rounds,
-            {
-                "few": lambda: ways.launchpad(ways.user, "status", few.running),
-                "many": lambda: ways.launchpad(ways.user, "status", many.running),
-            },
-        )
-    yield ratio("status, 1000 ended jobs ÷ 1", times, ("many", "few"), 1.5, 1.1)
+    running = ways.user.start_job(MANY, "--", "sleep", "600")
+
+    def look() -> float:
+        return ways.launchpad(ways.user, "status", running)
+
+    # The same container before and after: not in turn, but nothing else differs.
+    with ended_jobs(ways, 1):
+        few = in_turn(rounds, {"few": look})
+    with ended_jobs(ways, 1000):
+        many = in_turn(rounds, {"many": look})
+    yield ratio("status, 1000 ended jobs ÷ 1", {**few, **many}, ("many", "few"), 1.5, 1.1)
     jobs = {
         ctid: ways.user.start_job(f"{node}:{ctid}", "--", "sleep", "600")
         for ctid, node in FIVE.items()
@@ -136,41 +143,23 @@ def looking(ways: Ways, rounds: int) -> Iterator[Row]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Container:
-    """``running``: the one job that runs there, beside those that have ended."""
-
-    running: str
-
-
-class many_ended:  # noqa: N801 - reads as what it is where it is used
-    """A container of this benchmark's own index with ``count`` ended jobs, as copies of one."""
-
-    def __init__(self, ways: Ways, count: int) -> None:
-        self._ways, self._count = ways, count
-        self._jobs: list[str] = []
-        self._ctid = 102 if count == 1 else 105
-        self._node = FIVE[self._ctid]
-
-    def __enter__(self) -> _Container:
-        target = f"{self._node}:{self._ctid}"
-        job = self._ways.user.start_job(target, "--", "true")
-        self._ways.user.succeed("wait", job)
-        self._jobs = [str(new_job_id("true")) for _ in range(self._count - 1)]
-        script = (
-            'cd /var/lib/launchpad/jobs && one=$1 && shift && for job; do cp -a "$one" "$job"; done'
-        )
-        if self._jobs:
-            self._ways.lab.sh(self._ctid, script, job, *self._jobs)
-        self._jobs.append(job)
-        # The others are learnt.
-        self._ways.user.succeed("status", target)
-        return _Container(self._ways.user.start_job(target, "--", "sleep", "600"))
-
-    def __exit__(self, *_error: object) -> None:
-        self._ways.lab.sh(self._ctid, 'cd /var/lib/launchpad/jobs && rm -rf "$@"', *self._jobs)
-        with closing(sqlite3.connect(self._ways.user.index)) as index, index:
-            index.executemany("DELETE FROM job WHERE id = ?", [(job,) for job in self._jobs])
+@contextmanager
+def ended_jobs(ways: Ways, count: int) -> Iterator[None]:
+    """So many jobs that have ended, as copies of one, in the container and in the index."""
+    job = ways.user.start_job(MANY, "--", "true")
+    ways.user.succeed("wait", job)
+    copies = [str(new_job_id("true")) for _ in range(count - 1)]
+    copy = 'cd /var/lib/launchpad/jobs && one=$1 && shift && for job; do cp -a "$one" "$job"; done'
+    ctid = int(MANY.partition(":")[2])
+    ways.lab.sh(ctid, copy, job, *copies)
+    ways.user.succeed("status", MANY)  # the index learns of them
+    try:
+        yield
+    finally:
+        ways.lab.sh(ctid, 'cd /var/lib/launchpad/jobs && rm -rf "$@"', job, *copies)
+        with closing(sqlite3.connect(ways.user.index)) as index, index:
+            gone = [(each,) for each in (job, *copies)]
+            index.executemany("DELETE FROM job WHERE id = ?", gone)
 
 
 def costing(ways: Ways) -> Iterator[Row]:
