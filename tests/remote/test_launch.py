@@ -546,7 +546,7 @@ def test_without_setsid_something_else_detaches_and_says_so(
     assert launches.end(job) == "killed 15"
 
 
-def test_tmux_lends_a_pane(launches: Launches) -> None:
+def test_tmux_pane(launches: Launches) -> None:
     if launches.shell.name == "busybox":
         job, frames = launches.launch(Argv(("sleep", "300")), launcher=Launcher.TMUX)
         assert frames[-2].words[-1] == "setsid"
