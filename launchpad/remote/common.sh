@@ -56,7 +56,7 @@ is_process() {
 is_ours() {
   # shellcheck disable=SC3067 # -O is in all three shells
   { [ -O "$1" ] && [ ! -L "$1" ]; } || return 1
-  case $(stat -c %A "$1" 2>/dev/null) in ?????w* | ????????w*) return 1 ;; esac
+  case $(stat -c %A "$1" 2>/dev/null) in '' | ?????w* | ????????w*) return 1 ;; esac
 }
 
 # read_record FILE: the words of a single-line record, into $record. False where it is missing,

@@ -86,6 +86,19 @@ make_staging() {
   eval "staging_$stagings=\$staging"
 }
 
+# hold_staging: from here on staging is the directory itself, whatever becomes of its name: who owns
+# the directory around it may rename it and put another one in its place, with words of his own in it.
+hold_staging() {
+  { command exec 7<"$staging"; } 2>/dev/null || return 1
+  # Everything that is started here inherits it, and so finds it under the same name.
+  staging=/proc/self/fd/7
+  # What we made is ours, closed to others, and empty.
+  [ -O "$staging/." ] && [ "$(stat -c %a "$staging/.")" = 700 ] || return 1
+  for entry in "$staging"/* "$staging"/.[!.]*; do
+    [ ! -e "$entry" ] || return 1
+  done
+}
+
 # forget_old: what a push that was killed by force left behind, a day ago or longer.
 forget_old() {
   now=$(date +%s)
@@ -258,6 +271,7 @@ push() {
   trap clean_up EXIT
   trap 'exit 1' HUP INT TERM PIPE
   make_staging . || refuse no-writing 125 "$problem"
+  hold_staging || refuse no-writing 125 "$PWD/$staging_name is not what it was when it was made"
   frame ready
   unpack "$kind"
   [ "$kind" = file ] || [ -d "$staging/tree" ] || fail cut-off ''

@@ -346,6 +346,28 @@ def test_a_push_that_is_killed_leaves_no_half_file(shell: Shell, tmp_path: Path)
     assert names_in(tmp_path / "there") == ["b", "c"]
 
 
+def test_who_owns_the_place_cannot_put_words_of_their_own_into_a_push(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """They may rename what is staged, and put another directory under its name."""
+    put(tmp_path / "source/a/file", "new")
+    (tmp_path / "source/a").chmod(0o500)
+    there, marker = tmp_path / "there", tmp_path / "was-here"
+    there.mkdir()
+    call = call_for(there)
+    process = begin(shell, call)
+    (staging,) = wait_until(lambda: list(there.glob(".launchpad-push-*/pid")), what="begun")
+    name = staging.parent.name
+    staging.parent.rename(there / "moved-away")
+    put(there / name / "modes", f"0700 $(touch {marker})")
+    put(there / name / "tree/evil")
+    out, _ = process.communicate(archive_of(tmp_path / "source"), timeout=30)
+    assert not marker.exists()
+    assert parse_frames(call.marker, out)[-2].name == "placed"
+    assert (there / "a/file").read_text() == "new"
+    assert not (there / "evil").exists()
+
+
 def test_a_stream_that_stands_still_is_given_up(shell: Shell, tmp_path: Path) -> None:
     call = call_for(tmp_path / "there")
     script = call.data.replace(b"\npatience=60\n", b"\npatience=01\n")
