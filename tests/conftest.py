@@ -66,6 +66,22 @@ def _turn(item: pytest.Item) -> int:
     return 2 if is_long or item.get_closest_marker("xdist_group") else 3
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Forget the groups in the names of what failed: without xdist, tests do not bear them."""
+    cache = getattr(session.config, "cache", None)
+    if cache is None or hasattr(session.config, "workerinput"):
+        return
+    failed = cache.get("cache/lastfailed", {})
+    cache.set("cache/lastfailed", dict.fromkeys(map(_without_group, failed), True))
+
+
+def _without_group(name: str) -> str:
+    # As xdist tells a group from an @ in a parameter.
+    at = name.rfind("@")
+    return name[:at] if at > name.rfind("]") else name
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [
         report
