@@ -135,8 +135,11 @@ def _fill(scene: _Scene) -> None:
 
 def _read_only(scene: _Scene) -> None:
     scene.inside_at_the_end(f"umount -l {_STATE}")
+    # A file that was opened for writing between the two mounts keeps the second from happening.
     scene.inside(
-        f"mkdir -p {_STATE}; mount -o bind {_STATE} {_STATE}; mount -o remount,bind,ro {_STATE}"
+        f"mkdir -p {_STATE}; tries=0; while [ $tries -lt 50 ]; do tries=$((tries + 1));"
+        f" mount -o bind {_STATE} {_STATE};"
+        f" mount -o remount,bind,ro {_STATE} 2>/dev/null && exit; umount -l {_STATE}; done; exit 1"
     )
 
 
