@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from launchpad.cli.common import Session
     from launchpad.errors import LaunchpadError
+    from launchpad.sshconfig import Ahead
 
 # The verbs that pass on a job's code say 125 where they are used wrongly, the others 2.
 PASSES_ON_CODES = frozenset({"run", "rerun", "wait", "exec", "tail"})
@@ -32,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = run(sys.argv[1:] if arguments is None else arguments)
     code = _flush(code)
-    sys.exit(code)
+    # Nothing is left to be done: what Python takes apart at its end costs 10 ms.
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -49,14 +51,32 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     # Late, so that Ctrl-C while modules load is met too.
+    words = list(map(_text_of, arguments))
+    ahead = _look_ahead(words)
+    try:
+        return _call(words, ahead)
+    finally:
+        if ahead is not None:
+            ahead.drop()
+
+
+def _look_ahead(words: Sequence[str]) -> "Ahead | None":
+    """For a call that reaches a host: have ssh read its configuration meanwhile."""
+    if not any(":" in word for word in words):
+        return None
+    from launchpad.ahead import look_ahead
+
+    return look_ahead(words, os.environ.get("LAUNCHPAD_SSH_CONFIG"))
+
+
+def _call(words: Sequence[str], ahead: "Ahead | None") -> int:
     from launchpad.cli import launchpad
     from launchpad.cli.common import Session
 
-    session = Session.begin()
+    session = Session.begin(ahead)
     try:
-        words = list(map(_text_of, arguments))
         with launchpad.make_context(
-            "launchpad", words, obj=session, terminal_width=_help_width()
+            "launchpad", list(words), obj=session, terminal_width=_help_width()
         ) as context:
             return int(launchpad.invoke(context) or 0)
     except BrokenPipeError:

@@ -4,8 +4,8 @@ The truth about a job is its directory in the container. :class:`JobPaths` alone
 of the files in it; :mod:`launchpad.replies` turns what was found there into the types here.
 """
 
+import os
 import re
-import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,10 +14,10 @@ from pathlib import PurePosixPath
 from launchpad.command import Argv, Command, Secret, check_length, to_bytes
 from launchpad.errors import UsageError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"  # RFC 4648 base32, in lower case
-_ID = re.compile(rf"(?P<name>{_NAME.pattern})-(?P<tail>[a-z0-9]{{6}})")
-ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ID = rf"(?P<name>{_NAME})-(?P<tail>[a-z0-9]{{6}})"
+ENVIRONMENT_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 STATE_DIRECTORY = "/var/lib/launchpad"
 
@@ -36,7 +36,7 @@ class JobId:
     text: str
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.text):
+        if not re.fullmatch(_ID, self.text):
             raise UsageError(f"{self.text!r} is not a job id", advice="ids look like train-k3f9ab")
 
     @property
@@ -50,17 +50,18 @@ class JobId:
 
 def is_job_id(text: str) -> bool:
     """Whether ``text`` has the form of a job id."""
-    return _ID.fullmatch(text) is not None
+    return re.fullmatch(_ID, text) is not None
 
 
 def new_job_id(name: str) -> JobId:
     """A fresh id for a job of that name: 30 random bits from the system's source."""
-    return JobId(f"{name}-{''.join(secrets.choice(_ID_ALPHABET) for _ in range(6))}")
+    tail = "".join(_ID_ALPHABET[byte % len(_ID_ALPHABET)] for byte in os.urandom(6))
+    return JobId(f"{name}-{tail}")
 
 
 def check_job_name(name: str) -> str:
     """``name`` itself; raises :class:`UsageError` where it cannot be a job's name."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise UsageError(
             f"{name!r} cannot be a job's name",
             advice="1 to 40 of A-Z a-z 0-9 . _ - , beginning with a letter or digit",
@@ -68,7 +69,7 @@ def check_job_name(name: str) -> str:
     return name
 
 
-_INTERPRETER = re.compile(r"(?:python|pypy|perl|ruby|node|bash|sh|dash|zsh)[0-9.]*")
+_INTERPRETER = r"(?:python|pypy|perl|ruby|node|bash|sh|dash|zsh)[0-9.]*"
 _LAUNCHERS = frozenset({"torchrun", "accelerate", "deepspeed", "uv", "env", "nice", "time"})
 
 
@@ -80,7 +81,7 @@ def derive_job_name(command: Command) -> str:
     words = command.words if isinstance(command, Argv) else tuple(command.text.split())
     program = PurePosixPath(words[0]).name
     chosen = program
-    if _INTERPRETER.fullmatch(program) or program in _LAUNCHERS:
+    if re.fullmatch(_INTERPRETER, program) or program in _LAUNCHERS:
         for previous, word in pairwise(words):
             if previous == "-m":
                 chosen = word.rpartition(".")[2]
@@ -147,7 +148,7 @@ class JobSpec:
 
 def check_environment_name(name: str) -> str:
     """``name`` itself; raises :class:`UsageError` where no POSIX shell could export it."""
-    if not ENVIRONMENT_NAME.fullmatch(name):
+    if not re.fullmatch(ENVIRONMENT_NAME, name):
         raise UsageError(
             f"{name!r} cannot be the name of an environment variable: no POSIX shell can export it",
             advice="letters, digits and _, not beginning with a digit",

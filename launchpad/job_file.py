@@ -3,7 +3,6 @@
 Only the file that was named is read. Paths of this machine in it are relative to the file itself.
 """
 
-import difflib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from launchpad.errors import ClientError, UsageError
 from launchpad.job import Launcher
+from launchpad.nearest import nearest
 from launchpad.toml_reader import TomlReader, find_lines, load_toml
 
 
@@ -126,7 +126,7 @@ class _Settings(_Reader):
                 found["env"] = (*pairs, *self.environment("env", {name: text}))
                 continue
             if key not in readers or key == "env":
-                near = difflib.get_close_matches(key, readers, n=1, cutoff=0.5)
+                near = nearest(key, readers, cutoff=0.5)
                 meant = "env.NAME=VALUE" if key == "env" else near[0] if near else ""
                 raise UsageError(
                     f"--set {key}=…: {key!r} is no key of a job file",

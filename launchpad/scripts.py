@@ -5,20 +5,33 @@ stdin, so no user text is ever part of a line, no secret stands in a process lis
 of 128 KiB for one argument is no limit.
 """
 
-import base64
-import hashlib
+import os
 import re
-import secrets
+from binascii import b2a_base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from launchpad.command import Argv, ShellLine, quote_words, to_bytes
 from launchpad.errors import UsageError
 from launchpad.job import JobSpec
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_FOLDER = Path(__file__).parent / "remote"
+
+# What starts a job; and follows its log, where that is wanted.
+LAUNCH_SCRIPTS = (
+    "common",
+    "user",
+    "descriptors",
+    "members",
+    "facts",
+    "follow",
+    "session",
+    "launch",
+)
 
 # What runs a command in the foreground.
 EXEC_SCRIPTS = ("common", "user", "descriptors", "session", "terminal", "exec")
@@ -55,7 +68,7 @@ class RemoteCall:
 
 def new_marker() -> bytes:
     """128 random bits: what nobody can guess, nobody can forge."""
-    return b"launchpad-" + secrets.token_hex(16).encode()
+    return b"launchpad-" + os.urandom(16).hex().encode()
 
 
 @cache
@@ -64,8 +77,7 @@ def script(*names: str) -> bytes:
 
     The comments stay at home: each byte costs time on its way through dd and two shells.
     """
-    folder = files("launchpad") / "remote"
-    text = "".join((folder / f"{name}.sh").read_text("utf-8") for name in names)
+    text = "".join((_FOLDER / f"{name}.sh").read_text("utf-8") for name in names)
     return re.sub(r"^[ \t]*(?:#.*)?\n", "", text, flags=re.MULTILINE).encode()
 
 
@@ -94,25 +106,36 @@ def remote_call(
 ) -> RemoteCall:
     """A call of ``remote/NAMES.sh`` behind ``prefix`` (pct exec …) with its words and more data.
 
-    stdin: the script; one line with the marker and the sizes of the two parts; the words, quoted;
-    ``rest`` as it is.
+    stdin: the script; then what :func:`call_data` gives.
     """
-    return _call(prefix, script(*names), words, rest)
+    return _whole(begun_call(prefix, names), words, rest)
 
 
-def _call(
-    prefix: Sequence[str], text: bytes, words: Iterable[str | bytes], rest: bytes = b""
-) -> RemoteCall:
-    marker = new_marker()
+def begun_call(prefix: Sequence[str], names: Sequence[str]) -> RemoteCall:
+    """The same without words: the script waits for :func:`call_data` to be sent after it."""
+    return _begun(prefix, script(*names))
+
+
+def call_data(marker: bytes, words: Iterable[str | bytes], rest: bytes = b"") -> bytes:
+    """What follows a script on stdin.
+
+    One line with the marker and the sizes of the two parts; the words, quoted; ``rest`` as it is.
+    """
     quoted = quote_words(words)
-    header = b"%s %d %d\n" % (marker, len(quoted), len(rest))
-    line = (*prefix, *entry_words(len(text)), _new_name())
-    return RemoteCall(line, text + header + quoted + rest, marker)
+    return b"%s %d %d\n%s%s" % (marker, len(quoted), len(rest), quoted, rest)
+
+
+def _begun(prefix: Sequence[str], text: bytes) -> RemoteCall:
+    return RemoteCall((*prefix, *entry_words(len(text)), _new_name()), text, new_marker())
+
+
+def _whole(call: RemoteCall, words: Iterable[str | bytes], rest: bytes = b"") -> RemoteCall:
+    return replace(call, data=call.data + call_data(call.marker, words, rest))
 
 
 def _new_name() -> str:
     # Not the marker: the jobs in a container may read its process list.
-    return f"launchpad-{secrets.token_hex(6)}"
+    return f"launchpad-{os.urandom(6).hex()}"
 
 
 def exec_call(prefix: Sequence[str], command: Sequence[str]) -> RemoteCall:
@@ -120,7 +143,7 @@ def exec_call(prefix: Sequence[str], command: Sequence[str]) -> RemoteCall:
 
     No ``command``: the login shell.
     """
-    return _call(prefix, script(*EXEC_SCRIPTS) + b"execute_stdin\n", command)
+    return _whole(_begun(prefix, script(*EXEC_SCRIPTS) + b"execute_stdin\n"), command)
 
 
 def terminal_call(
@@ -133,7 +156,7 @@ def terminal_call(
     """
     marker = new_marker()
     text = b"%s%s %s\n" % (script(*names), function.encode(), quote_words([marker, *words]))
-    encoded = base64.b64encode(text).decode("ascii")
+    encoded = b2a_base64(text, newline=False).decode("ascii")
     if len(encoded) > _LINE_LIMIT:
         raise UsageError(
             "the command is too long for a call with a terminal",
@@ -143,12 +166,13 @@ def terminal_call(
     return RemoteCall(line, b"", marker)
 
 
-def launch_call(
-    prefix: Sequence[str], state_directory: str, job: JobSpec, record: str, *, follow: bool
-) -> RemoteCall:
-    """The call that starts ``job``. ``record``: the line of JSON that is kept as its spec.
+def launch_data(
+    marker: bytes, state_directory: str, job: JobSpec, record: str, *, follow: bool
+) -> bytes:
+    """What makes a call of :data:`LAUNCH_SCRIPTS` with ``marker`` start ``job``.
 
-    ``follow``: the log follows on the same channel once the job has started.
+    ``record``: the line of JSON that is kept as its spec. ``follow``: the log follows on the same
+    channel once the job has started.
     """
     match job.command:
         case Argv(arguments):
@@ -169,9 +193,8 @@ def launch_call(
             *arguments,
         ]
     )
-    return remote_call(
-        prefix,
-        ("common", "user", "descriptors", "members", "facts", "follow", "session", "launch"),
+    return call_data(
+        marker,
         [
             job.id.text,
             state_directory,
@@ -195,7 +218,12 @@ def launch_call(
 
 def key_file_name(key: str | None) -> str:
     """An idempotency key as a file name in the container; empty for none."""
-    return hashlib.sha256(to_bytes(key)).hexdigest() if key else ""
+    if not key:
+        return ""
+    # Late: few starts have a key, and this loads OpenSSL.
+    from hashlib import sha256
+
+    return sha256(to_bytes(key)).hexdigest()
 
 
 def check_record(record: str) -> bytes:

@@ -35,6 +35,7 @@ from launchpad.sshconfig_values import (
 
 __all__ = [
     "DEFAULT_PORT",
+    "Ahead",
     "Jump",
     "Question",
     "SshConfig",
@@ -147,6 +148,7 @@ class Question:
         self, program: str, host: str, user: str | None, port: int | None, config_file: Path | None
     ) -> None:
         check_names(host, user)
+        self.about = (host, user, port, config_file)
         self._host, self._file = host, config_file
         words = [program, *file_arguments(config_file), "-T", "-G"]
         words += host_arguments(host, user, port)
@@ -186,6 +188,26 @@ class Question:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.communicate()
+
+
+class Ahead:
+    """A :class:`Question` that was asked on suspicion, before anybody knew that it will be."""
+
+    def __init__(self, question: Question | None = None) -> None:
+        self._question = question
+
+    def take(self, wanted: tuple[str, str | None, int | None, Path | None]) -> Question | None:
+        """The question, if it is about that host, user, port and configuration file."""
+        if self._question is None or self._question.about != wanted:
+            return None
+        question, self._question = self._question, None
+        return question
+
+    def drop(self) -> None:
+        """Nobody wants the answer any more; may be called twice."""
+        question, self._question = self._question, None
+        if question is not None:
+            question.cancel()
 
 
 def parse(alias: str, text: str) -> SshConfig:

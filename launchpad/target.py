@@ -1,20 +1,20 @@
 """Where a job runs: the grammar of targets, checked before anything is connected."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from launchpad.errors import UsageError
+from launchpad.nearest import nearest
 
-_CTID = re.compile(r"[1-9][0-9]{2,8}")
+_CTID = r"[1-9][0-9]{2,8}"
 # RFC 1123 labels, as Proxmox demands of a container's hostname. A word that begins like a CTID is
 # taken for a mistyped one.
-_CONTAINER_NAME = re.compile(r"(?![0-9]{3})[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
-_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]{0,253})")
-_IPV6 = re.compile(r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?")
-_USER = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._@\\+-]{0,254}")
-_ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CONTAINER_NAME = r"(?![0-9]{3})[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
+_HOST = r"[A-Za-z0-9_](?:[A-Za-z0-9._+-]{0,253})"
+_IPV6 = r"[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?"
+_USER = r"[A-Za-z0-9._][A-Za-z0-9._@\\+-]{0,254}"
+_ALIAS = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _GRAMMAR = (
     "write HOST:CTID, HOST:NAME, USER@HOST:CTID, ssh://USER@HOST:PORT/CTID, local or an alias"
 )
@@ -77,22 +77,22 @@ def _refuse(text: str, why: str, advice: str = _GRAMMAR) -> UsageError:
 
 
 def _container(text: str, whole: str) -> int | str:
-    if _CTID.fullmatch(text):
+    if re.fullmatch(_CTID, text):
         return int(text)
     if text.isdigit():
         raise _refuse(whole, f"{text} is not a CTID (100 to 999999999, no leading zero)")
-    if not _CONTAINER_NAME.fullmatch(text):
+    if not re.fullmatch(_CONTAINER_NAME, text):
         raise _refuse(whole, f"{text!r} is neither a CTID nor a container's name")
     return text
 
 
 def _host(text: str, whole: str, port: int | None = None) -> Host:
     user, at, name = text.rpartition("@")
-    if at and not _USER.fullmatch(user):
+    if at and not re.fullmatch(_USER, user):
         raise _refuse(whole, f"{user!r} is not a user name")
     if name.startswith("[") and name.endswith("]"):
         name = name[1:-1]
-        if ":" not in name or not _IPV6.fullmatch(name):
+        if ":" not in name or not re.fullmatch(_IPV6, name):
             raise _refuse(whole, f"[{name}] is not an IPv6 address")
     elif ":" in name:
         raise _refuse(
@@ -100,7 +100,7 @@ def _host(text: str, whole: str, port: int | None = None) -> Host:
             "a host with colons needs brackets",
             f"an IPv6 address: [{name}]:CTID; a port: ssh://HOST:PORT/CTID",
         )
-    elif not _HOST.fullmatch(name):
+    elif not re.fullmatch(_HOST, name):
         raise _refuse(whole, f"{name!r} is not a host name" if name else "the host is missing")
     return Host(name, user if at else None, port)
 
@@ -130,9 +130,9 @@ def parse_target(text: str, aliases: Mapping[str, str] | None = None) -> Target:
         return ThisMachine()
     host, colon, container = text.rpartition(":")
     if not colon:
-        if not _ALIAS.fullmatch(text):
+        if not re.fullmatch(_ALIAS, text):
             raise _refuse(text, "no container is named")
-        near = difflib.get_close_matches(text, aliases or (), n=1)
+        near = nearest(text, aliases or ())
         meant = near[0] if near else f"{text}:CTID"
         raise _refuse(
             text,

@@ -3,9 +3,7 @@
 What is not known is an error: a setting that is silently ignored is worse than none.
 """
 
-import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +12,14 @@ from typing import Any, TypeVar
 from launchpad.duration import parse_duration
 from launchpad.errors import ClientError, UsageError
 from launchpad.job import Launcher, check_container_path, check_environment_name
+from launchpad.nearest import nearest
 
 
 def load_toml(text: str, path: Path) -> dict[str, Any]:
     """The data in ``text`` of the file ``path``; raises :class:`ClientError` if it is no TOML."""
+    # Late: without a file nothing is read.
+    import tomllib
+
     try:
         return tomllib.loads(text)
     # The first of these covers TOMLDecodeError, and numbers of thousands of digits.
@@ -65,7 +67,7 @@ class TomlReader:
         for key in table:
             if key not in known:
                 dotted = f"{where}.{key}" if where else key
-                near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+                near = nearest(key, known, cutoff=0.5)
                 meant = f"did you mean {near[0]}? " if near else ""
                 raise self.wrong(
                     dotted, f"{key!r} is not a setting", f"{meant}known here: {', '.join(known)}"

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
-from launchpad import config as configuration
 from launchpad.api.job import Job, logger, status_of, wait_for
 from launchpad.api.snapshot import Status
 from launchpad.command import Argv, Command, Secret, ShellLine, to_bytes, to_text
+from launchpad.config import load
 from launchpad.environment import callers_environment, from_file, from_pairs, merge
 from launchpad.errors import LaunchpadError, UsageError
 from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, new_job_id
@@ -20,6 +20,7 @@ from launchpad.launcher.request import Interrupted, RunRequest, StartFailed
 from launchpad.launcher.rerun import Changes, rerun_request, tree_to_push
 from launchpad.launcher.selection import select_jobs
 from launchpad.launcher.status import learn
+from launchpad.settings import Config, Settings
 from launchpad.target import parse_target
 from launchpad.transport.base import ConnectOptions, TransportChoice
 from launchpad.transport.pool import Pool
@@ -77,8 +78,8 @@ class Client:
         self._pool.close()
 
     @cached_property
-    def _config(self) -> configuration.Config:
-        return configuration.load(_path(self._config_file or os.environ.get("LAUNCHPAD_CONFIG")))
+    def _config(self) -> Config:
+        return load(_path(self._config_file or os.environ.get("LAUNCHPAD_CONFIG")))
 
     @cached_property
     def desk(self) -> Desk:
@@ -204,7 +205,7 @@ class Client:
         """
         try:
             entry = job.entry() if isinstance(job, Job) else self.find(job).entry()
-            said = dict(_environment(configuration.Settings(), env or {}, env_file))
+            said = dict(_environment(Settings(), env or {}, env_file))
             changes = Changes(environment=said, push=push, confirm=confirm)
             request = rerun_request(entry, self._config, changes)
         except LaunchpadError as error:
@@ -324,7 +325,7 @@ def _command(words: Sequence[str | bytes | os.PathLike[str]] | None, shell: str 
 
 
 def _environment(
-    settings: configuration.Settings, env: Mapping[str, str | None], env_file: File | None
+    settings: Settings, env: Mapping[str, str | None], env_file: File | None
 ) -> Iterator[tuple[str, Secret]]:
     caller = callers_environment()
     if settings.env_file is not None:

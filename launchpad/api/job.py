@@ -12,7 +12,7 @@ from launchpad.launcher import kill as killing, wait as waiting
 from launchpad.launcher.conversation import Notice
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.follow import WHOLE, Follow, JobEnded, LogEnded, Start
-from launchpad.launcher.request import job_exit_code
+from launchpad.launcher.result import job_exit_code
 from launchpad.launcher.status import status as find_out
 from launchpad.logstream import LogBytes
 from launchpad.state import is_ended

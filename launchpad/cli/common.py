@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from launchpad.config import Config
-    from launchpad.index import Index
     from launchpad.job import JobId
     from launchpad.launcher.desk import Desk
+    from launchpad.settings import Config
+    from launchpad.sshconfig import Ahead
     from launchpad.transport.base import ConnectOptions
 
 P = ParamSpec("P")
@@ -46,14 +46,16 @@ class Session:
     json: bool = False
     job: "JobId | None" = None
     started: Literal["yes", "no", "unknown"] = "no"
+    ahead: "Ahead | None" = None
     _config: "Config | None" = None
 
     @classmethod
-    def begin(cls) -> "Session":
+    def begin(cls, ahead: "Ahead | None" = None) -> "Session":
         """A session as the environment has it; options on the command line go before that."""
         return cls(
             ssh_config=_path_from("LAUNCHPAD_SSH_CONFIG"),
             config_file=_path_from("LAUNCHPAD_CONFIG"),
+            ahead=ahead,
         )
 
     @property
@@ -64,13 +66,6 @@ class Session:
 
             self._config = load(self.config_file)
         return self._config
-
-    @property
-    def index(self) -> "Index":
-        """The index of this machine."""
-        from launchpad.index import Index
-
-        return Index()
 
     @property
     def interactive(self) -> bool:
@@ -108,6 +103,7 @@ class Session:
             share=bool(defaults.share_connection),
             note=self._note,
             warn=_warn,
+            ahead=self.ahead,
         )
 
     def desk(self) -> "Desk":
@@ -118,7 +114,6 @@ class Session:
             self.config,
             self.connect_options(),
             say,
-            index=self.index,
             transport=self.transport,
         )
 

@@ -1,6 +1,5 @@
 """A line on the terminal that says what is being waited for, and how long already."""
 
-import shutil
 import sys
 import threading
 import time
@@ -37,6 +36,9 @@ class Progress:
     def _run(self) -> None:
         if self._over.wait(_PATIENCE):
             return
+        # Late: most of what is waited for is over by now.
+        import shutil
+
         while True:
             seconds = int(time.monotonic() - self._began)
             line = f"{self._label} … {seconds // 60:02}:{seconds % 60:02}"

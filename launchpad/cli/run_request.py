@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from launchpad.cli import guards
 from launchpad.cli.common import Session, say
 from launchpad.command import Argv, Command, Secret, ShellLine, to_text
-from launchpad.config import Config, Settings
 from launchpad.environment import (
     callers_environment,
     from_file,
@@ -19,12 +18,13 @@ from launchpad.environment import (
 )
 from launchpad.errors import UsageError
 from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, new_job_id
-from launchpad.job_file import JobFile, load as load_job_file
 from launchpad.launcher.request import RunRequest
+from launchpad.settings import Config, Settings
 from launchpad.target import parse_target
 from launchpad.watch import compile_ready
 
 if TYPE_CHECKING:
+    from launchpad.job_file import JobFile
     from launchpad.launcher.transfer import Push
 
 
@@ -59,7 +59,7 @@ class Options:
     push: Path | None
     tmux: bool | None
     idempotency_key: str | None
-    file: JobFile | None = None
+    file: "JobFile | None" = None
 
 
 def with_file(options: Options, path: Path | None, settings: Sequence[str]) -> Options:
@@ -72,7 +72,9 @@ def with_file(options: Options, path: Path | None, settings: Sequence[str]) -> O
         if settings:
             raise UsageError("--set changes what a job file says", advice="--file JOB.toml")
         return options
-    file = load_job_file(path, settings)
+    from launchpad.job_file import load
+
+    file = load(path, settings)
     given = options.words is not None or options.shell is not None
     return replace(
         options,

@@ -1,6 +1,5 @@
 """What ``launchpad run`` shows: the talk on stderr; on stdout the id, the log or the document."""
 
-import shutil
 import sys
 import time
 from dataclasses import dataclass, field, replace
@@ -12,16 +11,16 @@ from launchpad.cli.progress import Progress
 from launchpad.command import to_text
 from launchpad.errors import LaunchpadError, NoSuchDirectory
 from launchpad.launcher import run as launcher
-from launchpad.launcher.request import RunRequest, RunResult, StartFailed
+from launchpad.launcher.request import RunRequest, StartFailed
 from launchpad.printable import printable
-from launchpad.state import Job, is_ended
 from launchpad.target import ThisMachine
-from launchpad.terminal import TerminalFilter
-from launchpad.wording import duration_words, end_sentence, state_words
 
 if TYPE_CHECKING:
     from launchpad.cli.transfer_screen import Bar
+    from launchpad.launcher.result import RunResult
     from launchpad.launcher.transfer import Push, Transferred
+    from launchpad.state import Job
+    from launchpad.terminal import TerminalFilter
 
 
 def start_and_show(session: Session, request: RunRequest) -> int:
@@ -29,7 +28,9 @@ def start_and_show(session: Session, request: RunRequest) -> int:
     screen = Screen(session, request)
     session.job, session.started = request.spec.id, "no"
     desk = replace(session.desk(), say=screen.say)
-    watched = replace(request, on_started=screen.started, on_output=screen.output)
+    watched = replace(
+        request, on_sent=screen.sent, on_started=screen.started, on_output=screen.output
+    )
     if request.push is not None:
         watched = screen.watch_push(watched, request.push)
     try:
@@ -80,11 +81,15 @@ class Screen:
     _began: float = field(default_factory=time.monotonic)
     _started: bool = False
     _id_printed: bool = False
-    _filter: TerminalFilter | None = None
+    _filter: "TerminalFilter | None" = None
     _bar: "Bar | None" = None
 
     def __post_init__(self) -> None:
         if self.request.mode == "follow" and sys.stdout.isatty():
+            import shutil
+
+            from launchpad.terminal import TerminalFilter
+
             columns = shutil.get_terminal_size().columns
             colour = self.session.colour(sys.stdout)
             self._filter = TerminalFilter(columns=columns, colour=colour)
@@ -124,8 +129,14 @@ class Screen:
         self.progress.stop()
         finish(done, "pushed", f"to {self.request.push.path}" if self.request.push else "")
 
-    def started(self, job: Job) -> None:
+    def sent(self) -> None:
+        """The container works on it: load what the answer will need."""
+        import launchpad.cli.run_words  # noqa: F401
+
+    def started(self, job: "Job") -> None:
         """The job's process is proven: say so at once."""
+        from launchpad.cli.run_words import log_line, started_line
+
         self._started = True
         self.session.started = "yes"
         self.say(started_line(job, time.monotonic() - self._began))
@@ -145,8 +156,10 @@ class Screen:
             sys.stdout.write(self._filter.feed(data) + self._filter.flush())
             sys.stdout.flush()
 
-    def finish(self, result: RunResult) -> None:
+    def finish(self, result: "RunResult") -> None:
         """The end of the verb: what is known now."""
+        from launchpad.cli.run_words import result_lines
+
         if self._filter is not None:
             sys.stdout.write(self._filter.finish())
         for line in result_lines(result, self.request):
@@ -176,65 +189,3 @@ class Screen:
         if self.request.mode == "wait":
             return f"waiting for {self.request.spec.id} to end"
         return f"watching {self.request.spec.id}"
-
-
-def started_line(job: Job, elapsed: float) -> str:
-    """``started train-k3f9ab on pve1:101   PID 4711   setsid   0.6 s``."""
-    launcher_word = str(job.launcher or "")
-    if job.launcher_reason:
-        launcher_word += f" ({printable(job.launcher_reason)})"
-    pid = f"   PID {job.identity.pid}" if job.identity else ""
-    return f"started {job.id} on {job.target}{pid}   {launcher_word}   {duration_words(elapsed)}"
-
-
-def log_line(job: Job) -> str:
-    """Where the log is."""
-    return f"log {printable(job.log)}"
-
-
-def result_lines(result: RunResult, request: RunRequest) -> list[str]:
-    """All that is said after the first line."""
-    job = result.job
-    if not job.created:
-        held = f"{job.id} on {job.target} has this idempotency key already"
-        said = f"{held} and {state_words(job.state)}; nothing was started"
-        return [said, *_next_lines(job)]
-    if request.mode == "follow":
-        return [_end_line(result)]
-    lines = [f"| {printable(to_text(line))}" for line in result.first_lines]
-    if is_ended(job.state):
-        last = job.last_line
-        if last and to_text(b"".join(result.first_lines[-1:])) != last:
-            lines += ["| …", f"| {printable(last)}"]
-        # Who waited has seen the log's name already.
-        log = [log_line(job)] if request.mode == "confirm" else []
-        return [_end_line(result), *lines, *log, *_next_lines(job)]
-    if result.timed_out:
-        waited = duration_words(request.ready_timeout or 0)
-        lines.append(
-            f"not ready after {waited}: no line matched /{printable(request.ready or '')}/;"
-            f" {job.id} runs on"
-        )
-    elif request.ready is not None:
-        lines.append(f"ready: a line matched /{printable(request.ready)}/")
-    elif not result.first_lines:
-        lines.append(_silence(request))
-    return [*lines, log_line(job), *_next_lines(job)]
-
-
-def _silence(request: RunRequest) -> str:
-    if not request.confirm:
-        return "running; its output was not waited for (--confirm 0)"
-    return f"running, no output yet ({request.confirm:g} s)"
-
-
-def _end_line(result: RunResult) -> str:
-    unready = ", before it was ready" if result.job.ready is False else ""
-    return f"{end_sentence(result.job)}{unready}"
-
-
-def _next_lines(job: Job) -> list[str]:
-    if is_ended(job.state):
-        return [f"next: launchpad tail {job.id}"]
-    verbs = ("tail -f", "status", "kill")
-    return ["next: " + " · ".join(f"launchpad {verb} {job.id}" for verb in verbs)]

@@ -3,11 +3,15 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from launchpad.config import Config
-from launchpad.index import Index
+from launchpad.settings import Config
 from launchpad.target import Target, parse_target
 from launchpad.transport.base import ConnectOptions, TransportChoice
+
+if TYPE_CHECKING:
+    from launchpad.index import Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +21,23 @@ class Desk:
     ``say`` takes lines for the user (stderr, already safe to show on a terminal). ``now``: seconds
     since the epoch. ``aliases``: names of the configuration and the targets they stand for;
     ``options_by_target`` holds what differs from ``options`` for single targets (keyed by the
-    target's text).
+    target's text). ``index_file``: None for this user's own.
     """
 
-    index: Index
     options: ConnectOptions
     say: Callable[[str], None]
     now: Callable[[], float] = time.time
     aliases: Mapping[str, str] = field(default_factory=dict)
     options_by_target: Mapping[str, ConnectOptions] = field(default_factory=dict)
+    index_file: Path | None = None
+
+    @property
+    def index(self) -> "Index":
+        """What this machine remembers of jobs."""
+        # Late: sqlite loads while a container is being entered.
+        from launchpad.index import Index
+
+        return Index(self.index_file)
 
     def target(self, text: str) -> Target:
         """The target that ``text`` or the alias ``text`` names; raises :class:`UsageError`."""
@@ -46,7 +58,6 @@ def make_desk(
     options: ConnectOptions,
     say: Callable[[str], None],
     *,
-    index: Index | None = None,
     transport: TransportChoice | None = None,
 ) -> Desk:
     """The desk of somebody with that configuration, whose ``options`` hold for all targets.
@@ -62,7 +73,6 @@ def make_desk(
         for target, settings in config.by_target().items()
     }
     return Desk(
-        index=index or Index(),
         options=options,
         say=say,
         aliases=config.aliases(),

@@ -1,16 +1,18 @@
-"""What `run` is asked for, and what comes of it."""
+"""What `run` is asked for, and how far a start has come."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from launchpad.errors import INTERRUPTED, LAUNCHPAD_FAILED, TIMED_OUT, LaunchpadError
+from launchpad.errors import INTERRUPTED, LaunchpadError
 from launchpad.job import JobId, JobSpec
-from launchpad.state import Exited, Job, Killed, Lost, is_ended
 from launchpad.target import Target
 
 if TYPE_CHECKING:
+    from launchpad.index import Entry
+    from launchpad.launcher.desk import Desk
     from launchpad.launcher.transfer import Push, Transferred
+    from launchpad.state import Job
 
 Started = Literal["yes", "no", "unknown"]
 
@@ -23,7 +25,8 @@ class RunRequest:
     job is ready), or follow the log to the job's end, or wait for its end without the log.
     ``on_started`` is called once, when the job runs; ``on_output`` with the log's bytes in mode
     "follow". ``push`` comes before the start, on the same connection; ``on_pushed`` is told
-    what came of it. ``again``: what `rerun` will want to know besides the spec, for the record.
+    what came of it. ``on_sent`` is called while the container works: time to get ready for the
+    answer. ``again``: what `rerun` will want to know besides the spec, for the record.
     """
 
     target: Target
@@ -32,34 +35,37 @@ class RunRequest:
     ready: str | None = None
     ready_timeout: float | None = None
     mode: Literal["confirm", "follow", "wait"] = "confirm"
-    on_started: Callable[[Job], None] = field(default=lambda _job: None)
+    on_sent: Callable[[], None] = field(default=lambda: None)
+    on_started: "Callable[[Job], None]" = field(default=lambda _job: None)
     on_output: Callable[[bytes], None] = field(default=lambda _data: None)
     push: "Push | None" = None
     on_pushed: "Callable[[Transferred], None]" = field(default=lambda _done: None)
     again: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def follows(self) -> bool:
+        """Whether the log is looked at once the job has started."""
+        return self.mode != "confirm" or self.ready is not None or self.confirm > 0
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """A job that started. ``elapsed``: seconds until its start was proven, by this machine's clock.
 
-    ``timed_out``: `--ready-timeout` ran out; the job goes on.
+@dataclass(slots=True)
+class Start:
+    """One start in progress: what is known of it, for whoever has to end it early.
+
+    ``began``: by the monotonic clock. ``sent``: bytes that can start the job are on their way.
     """
 
-    job: Job
-    first_lines: tuple[bytes, ...]
-    elapsed: float
-    timed_out: bool = False
+    desk: "Desk"
+    request: RunRequest
+    began: float
+    entry: "Entry | None" = None
+    sent: bool = False
+    launched: bool = False
 
-    @property
-    def exit_code(self) -> int:
-        """What the process exits with."""
-        if self.timed_out:
-            return TIMED_OUT
-        code = job_exit_code(self.job)
-        if code == 0 and self.job.ready is False and is_ended(self.job.state):
-            return LAUNCHPAD_FAILED
-        return code
+    def forget(self) -> None:
+        """Nothing was started: the index need not know of it."""
+        if self.entry is not None:
+            self.desk.index.forget(self.entry.id)
 
 
 class StartFailed(Exception):
@@ -77,16 +83,3 @@ class Interrupted(LaunchpadError):
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what, advice=advice, exit_code=INTERRUPTED)
-
-
-def job_exit_code(job: Job) -> int:
-    """The exit code that a job's state means: its own, 128+N for signal N, 125 for lost."""
-    match job.state:
-        case Exited(code):
-            return code
-        case Killed(signal):
-            return 128 + signal
-        case Lost():
-            return LAUNCHPAD_FAILED
-        case _:
-            return 0

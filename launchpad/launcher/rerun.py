@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from launchpad.command import Argv, Command, Secret, ShellLine, to_bytes, to_text
-from launchpad.config import Config
 from launchpad.environment import Pairs, callers_environment, from_file, from_pairs
 from launchpad.errors import JobUnknown, LaunchpadError, UsageError
 from launchpad.index import Entry
@@ -18,6 +17,7 @@ from launchpad.launcher.request import RunRequest
 from launchpad.launcher.transfer import Push
 from launchpad.printable import printable
 from launchpad.record import started_by
+from launchpad.settings import Config
 from launchpad.target import Target, parse_target
 
 DEFAULT_CONFIRM = 2.0

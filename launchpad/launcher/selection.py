@@ -4,13 +4,13 @@ A word is an id, else a name, else an unambiguous prefix of an id; ``TARGET/WORD
 last slash, is the same among the jobs of one target.
 """
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from launchpad.errors import JobUnknown, UsageError
 from launchpad.index import Entry
 from launchpad.launcher.desk import Desk
+from launchpad.nearest import nearest
 from launchpad.target import RemoteContainer, Target, parse_target
 
 # Asks a target for its jobs and adds them to the index; may raise what asking raises.
@@ -173,7 +173,7 @@ def _is_target(desk: Desk, text: str) -> bool:
 
 def _unknown(desk: Desk, word: str) -> JobUnknown:
     advice = "if another machine started it: launchpad status TARGET"
-    if near := difflib.get_close_matches(word, desk.index.names(), n=3, cutoff=0.7):
+    if near := nearest(word, desk.index.names(), count=3, cutoff=0.7):
         advice = f"did you mean {' or '.join(near)}? {advice[0].upper()}{advice[1:]}"
     if word in desk.aliases:
         advice = f"{word} is an alias of the configuration; its jobs: launchpad status {word}"

@@ -14,7 +14,7 @@ from launchpad.index import Entry
 from launchpad.launcher.conversation import Notice
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.follow import Follow, FollowEvent, JobEnded, LogEnded, Start
-from launchpad.launcher.request import job_exit_code
+from launchpad.launcher.result import job_exit_code
 from launchpad.launcher.side_by_side import SideBySide, Tell
 from launchpad.logstream import LogBytes
 from launchpad.state import Job, is_ended

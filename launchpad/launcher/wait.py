@@ -16,7 +16,7 @@ from launchpad.launcher.contact import Contact
 from launchpad.launcher.conversation import Conversation, Notice, Opened, Said, clock
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.ends import known_end, mark_shown, remember
-from launchpad.launcher.request import job_exit_code
+from launchpad.launcher.result import job_exit_code
 from launchpad.launcher.side_by_side import SideBySide, Tell
 from launchpad.replies import parse_facts
 from launchpad.scripts import RemoteCall, remote_call

@@ -38,9 +38,13 @@ def connect(
 
 def _dial(endpoint: Endpoint, options: ConnectOptions, through: Transport | None) -> Transport:
     answer = _ask(endpoint, options)
-    if options.choice == "openssh":
-        return _openssh(endpoint, options, answer(), "asked for")
-    # While ssh -G is at work.
+    # What is needed then is loaded while ssh -G is at work.
+    shares = options.choice == "auto" and options.share and ssh_program() is not None
+    if shares or options.choice == "openssh":
+        from launchpad.transport import openssh  # noqa: F401
+
+        why = "a connection is to be shared" if shares else "asked for"
+        return _openssh(endpoint, options, answer(), why)
     from launchpad.transport import paramiko
 
     config = asked = answer()
@@ -49,10 +53,8 @@ def _dial(endpoint: Endpoint, options: ConnectOptions, through: Transport | None
         reason = "asked for"
     elif ssh_program() is None:
         reason = "there is no ssh program on this machine"
-    else:
-        why = "a connection is to be shared" if options.share else only_openssh(config)
-        if why is not None:
-            return _openssh(endpoint, options, config, why)
+    elif (need := only_openssh(config)) is not None:
+        return _openssh(endpoint, options, config, need)
 
     def hop(jump: Jump) -> SshConfig:
         return resolve(Endpoint(jump.host, jump.user, jump.port), options)
@@ -94,7 +96,8 @@ def _ask(endpoint: Endpoint, options: ConnectOptions) -> Callable[[], SshConfig]
     host, user, port = endpoint.host, endpoint.user, endpoint.port
     program = ssh_program()
     if program is not None:
-        question = Question(program, host, user, port, options.ssh_config)
+        ahead = options.ahead and options.ahead.take((host, user, port, options.ssh_config))
+        question = ahead or Question(program, host, user, port, options.ssh_config)
         return lambda: question.answer(options.timeout)
     from launchpad import sshconfig_parser
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from launchpad.errors import LineLost
 
 if TYPE_CHECKING:
+    from launchpad.sshconfig import Ahead
     from launchpad.transport.pool import Pool
 
 # A line that has been silent this long although keep-alives were sent is lost (seconds).
@@ -112,7 +113,7 @@ class ConnectOptions:
     master connection of our own. ``timeout``: seconds for each step of connecting (name, TCP,
     banner, key exchange, login), unless ssh_config's ConnectTimeout is shorter. ``note`` receives
     lines for ``-v``; ``warn`` lines that the user must see. ``pool``: keeps connections for further
-    calls; None: each call has its own.
+    calls; None: each call has its own. ``ahead``: what was asked of ``ssh -G`` on suspicion.
     """
 
     ssh_config: Path | None = None
@@ -123,6 +124,7 @@ class ConnectOptions:
     note: Callable[[str], None] = field(default=lambda _line: None)
     warn: Callable[[str], None] = field(default=lambda _line: None)
     pool: "Pool | None" = field(default=None, compare=False)
+    ahead: "Ahead | None" = field(default=None, compare=False)
 
 
 class Channel(Protocol):

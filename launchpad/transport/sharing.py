@@ -1,6 +1,5 @@
 """A connection master of our own: the ssh program keeps one connection open for later calls."""
 
-import hashlib
 import os
 import socket
 import stat
@@ -60,7 +59,10 @@ def socket_path(config: SshConfig, options: ConnectOptions) -> Path:
             config.identity_files,
         )
     )
-    digest = hashlib.sha256(way.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    # Late: this loads OpenSSL, which nobody else needs who has the ssh program connect.
+    from hashlib import sha256
+
+    digest = sha256(way.encode("utf-8", "surrogateescape")).hexdigest()[:20]
     for directory in _directories():
         path = directory / digest
         if len(os.fsencode(path)) <= _PATH_LIMIT and _make_private(directory):

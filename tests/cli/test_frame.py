@@ -14,7 +14,7 @@ import pytest
 
 from launchpad.cli import VERBS, launchpad
 from launchpad.cli.defaults import option_keys
-from launchpad.config import VERB_OPTIONS
+from launchpad.settings import VERB_OPTIONS
 from launchpad.version import __version__
 from support.waiting import wait_until
 

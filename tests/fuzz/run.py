@@ -10,7 +10,7 @@ from pathlib import Path
 import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(include=["launchpad"]):
-    from launchpad import config
+    from launchpad import config_reader
     from launchpad.archive import DamagedArchive, Reader
     from launchpad.command import to_text
     from launchpad.errors import LaunchpadError, ShellError
@@ -49,7 +49,7 @@ def terminal(data: bytes) -> None:
 
 def configuration(data: bytes) -> None:
     with suppress(LaunchpadError, UnicodeDecodeError):
-        config.parse(data.decode(), PATH).by_target()
+        config_reader.parse(data.decode(), PATH).by_target()
 
 
 def archive(data: bytes) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, strategies as st
 
-from launchpad import config
+from launchpad import config_reader
 from launchpad.errors import ClientError, UsageError
 from launchpad.frames import Frame, parse_frames
 from launchpad.job import JobId
@@ -111,7 +111,7 @@ statements = st.one_of(
 def test_a_configuration_is_read_or_refused(text: str) -> None:
     path = Path("/nowhere/config.toml")
     try:
-        found = config.parse(text, path)
+        found = config_reader.parse(text, path)
     except ClientError:
         return
     for name, target in found.aliases().items():

@@ -18,7 +18,8 @@ from launchpad.command import Argv, Secret, ShellLine
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.job import JobId, JobSpec, Launcher, new_job_id
 from launchpad.replies import parse_end
-from launchpad.scripts import launch_call, remote_call
+from launchpad.scripts import remote_call
+from support.calls import launch_call
 from support.waiting import wait_until
 
 if TYPE_CHECKING:

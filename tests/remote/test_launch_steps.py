@@ -20,8 +20,9 @@ import pytest
 from launchpad.command import Argv
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.job import JobId, JobSpec, new_job_id
-from launchpad.scripts import launch_call, remote_call
+from launchpad.scripts import remote_call
 from launchpad.state import Running
+from support.calls import launch_call
 from support.processes import end_process, start_ticks
 from support.remote_jobs import RemoteJobs
 from support.shells import Shell

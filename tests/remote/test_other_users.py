@@ -12,8 +12,9 @@ import pytest
 
 from launchpad.command import Argv
 from launchpad.job import JobSpec, new_job_id
-from launchpad.scripts import launch_call, remote_call
+from launchpad.scripts import remote_call
 from launchpad.state import Killed, Reason
+from support.calls import launch_call
 from support.remote_jobs import KILL, STATUS
 from support.waiting import wait_until
 

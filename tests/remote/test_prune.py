@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from launchpad.errors import ClientError, UsageError
-from launchpad.index import Entry, Index
+from launchpad.index import Entry
 from launchpad.job import Identity, JobId, new_job_id
 from launchpad.launcher import prune
 from launchpad.launcher.desk import Desk
@@ -38,7 +38,7 @@ def desk(tmp_path: Path, jobs: RemoteJobs, monkeypatch: pytest.MonkeyPatch) -> D
         return userland_contact(jobs.shell, str(jobs.state))
 
     monkeypatch.setattr(prune, "connect", connect)
-    return Desk(Index(tmp_path / "index/index.sqlite3"), ConnectOptions(), lambda _line: None)
+    return Desk(ConnectOptions(), lambda _line: None, index_file=tmp_path / "index/index.sqlite3")
 
 
 def run_prune(desk: Desk, older_than: float = WEEK) -> tuple[Survey, Removal]:

@@ -10,9 +10,9 @@ import pytest
 
 from launchpad.command import Argv
 from launchpad.errors import LaunchpadError, Layer
-from launchpad.index import Entry, Index
+from launchpad.index import Entry
 from launchpad.job import JobSpec, new_job_id
-from launchpad.launcher import conversation, launching, run as run_module, streaming
+from launchpad.launcher import conversation, launching, outcome, streaming
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.follow import Follow
 from launchpad.launcher.request import RunRequest, StartFailed
@@ -101,9 +101,9 @@ def desk(hostile: Server, said: Said, tmp_path: Path, monkeypatch: pytest.Monkey
     for module in (streaming, launching, conversation):
         monkeypatch.setattr(module, "ANSWER_DEADLINE", 1.0)
     monkeypatch.setattr(launching, "PROFILE_DEADLINE", 1)
-    monkeypatch.setattr(run_module, "_RECOVERY", 0.0)
+    monkeypatch.setattr(outcome, "_RECOVERY", 0.0)
     return Desk(
-        Index(tmp_path / "index.sqlite3"), said.options(hostile.config()), lambda _line: None
+        said.options(hostile.config()), lambda _line: None, index_file=tmp_path / "index.sqlite3"
     )
 
 

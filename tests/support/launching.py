@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from launchpad.command import Argv, Secret, to_text
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.job import JobSpec, new_job_id
-from launchpad.scripts import launch_call
+from support.calls import launch_call
 from support.processes import end_process
 from support.waiting import wait_until
 

@@ -12,8 +12,9 @@ from launchpad.command import Argv, ShellLine
 from launchpad.frames import Frame, is_whole, parse_frames
 from launchpad.job import JobId, JobSpec, new_job_id
 from launchpad.replies import Facts, parse_facts
-from launchpad.scripts import RemoteCall, launch_call, remote_call
+from launchpad.scripts import RemoteCall, remote_call
 from launchpad.verdict import Place, job_of
+from support.calls import launch_call
 from support.processes import end_jobs
 from support.waiting import wait_until
 

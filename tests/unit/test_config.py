@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from launchpad.config import Config, Settings, default_path, load, parse
+from launchpad.config import default_path, load
+from launchpad.config_reader import parse
 from launchpad.errors import ClientError
 from launchpad.job import Launcher
+from launchpad.settings import Config, Settings
 
 FILE = Path("/home/me/.config/launchpad/config.toml")
 

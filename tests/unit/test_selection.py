@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from launchpad.errors import JobUnknown, UsageError
-from launchpad.index import Entry, Index
+from launchpad.index import Entry
 from launchpad.job import JobId
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.selection import (
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(
-        Index(tmp_path / "index.sqlite3"),
         ConnectOptions(),
         say=lambda _line: None,
+        index_file=tmp_path / "index.sqlite3",
         aliases={"gpu": "pve1:101", "spare": "pve2:102"},
     )
 

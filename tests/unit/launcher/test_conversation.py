@@ -18,7 +18,6 @@ from launchpad.errors import (
     LoginRefused,
     ShellError,
 )
-from launchpad.index import Index
 from launchpad.launcher import conversation
 from launchpad.launcher.conversation import Conversation, Notice, Opened, Said
 from launchpad.launcher.desk import Desk
@@ -149,7 +148,7 @@ def make(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Make]:
     def build(*lines: Script | LaunchpadError, error: LaunchpadError | None = None) -> Talk:
         world = World(list(lines), error=error or ShellError("no answer"))
         monkeypatch.setattr(conversation, "connect", world.connect)
-        desk = Desk(Index(tmp_path / "index"), ConnectOptions(), lambda _line: None)
+        desk = Desk(ConnectOptions(), lambda _line: None, index_file=tmp_path / "index")
         talks.append(Talk(world, Conversation(desk, parse_target("pve1:101"), call)))
         return talks[-1]
 
