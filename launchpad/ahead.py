@@ -20,7 +20,8 @@ def look_ahead(words: Sequence[str], config_file: str | None) -> Ahead:
     for word in words:
         if word == "--" or word.startswith(("-F", "--ssh-config")):
             break
-        if word.startswith("-") or not word.rpartition(":")[2].isdigit():
+        _host, colon, number = word.rpartition(":")
+        if not colon or not number.isdigit() or word.startswith("-"):
             continue
         program = ssh_program()
         try:

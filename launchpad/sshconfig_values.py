@@ -12,8 +12,8 @@ from launchpad.errors import ClientError, UsageError
 
 # What ssh itself refuses in the names of hosts and users (valid_hostname and valid_ruser of
 # OpenSSH 9.6): nothing that begins like an option or that a ProxyCommand's shell would interpret.
-_HOST_NAME = re.compile(r"(?!-)[^\s\x00-\x1f\x7f'`\"$\\;&<>|(){}]+")
-_USER_NAME = re.compile(r"(?!-)(?:(?!\s-|\\$)[^\x00-\x1f\x7f'`\";&<>|(){}])+")
+_HOST_NAME = r"(?!-)[^\s\x00-\x1f\x7f'`\"$\\;&<>|(){}]+"
+_USER_NAME = r"(?!-)(?:(?!\s-|\\$)[^\x00-\x1f\x7f'`\";&<>|(){}])+"
 
 
 class StrictHostKeyChecking(StrEnum):
@@ -39,9 +39,9 @@ def check_names(host: str, user: str | None) -> None:
 
     Raises :class:`UsageError`.
     """
-    if not _HOST_NAME.fullmatch(host):
+    if not re.fullmatch(_HOST_NAME, host):
         raise UsageError(f"not the name of a host: {host!r}")
-    if user is not None and not _USER_NAME.fullmatch(user):
+    if user is not None and not re.fullmatch(_USER_NAME, user):
         raise UsageError(f"not the name of a user: {user!r}")
 
 
@@ -53,7 +53,7 @@ def parse_jumps(text: str) -> tuple[Jump, ...]:
     return tuple(_parse_jump(part.strip()) for part in text.split(",") if part.strip())
 
 
-_JUMP = re.compile(
+_JUMP = (
     r"(?:ssh://)?(?:(?P<user>.+)@)?"
     r"(?:\[(?P<bracketed>[^\]]+)\]"
     r"|(?P<name>[^:@\[\]]+)"
@@ -63,7 +63,7 @@ _JUMP = re.compile(
 
 
 def _parse_jump(text: str) -> Jump:
-    found = _JUMP.fullmatch(text)
+    found = re.fullmatch(_JUMP, text)
     if found is None:
         raise ClientError(f"ProxyJump in your ssh configuration cannot be read: {text!r}")
     host = found["bracketed"] or found["name"] or found["v6"]
@@ -89,13 +89,13 @@ def strictness(value: str) -> StrictHostKeyChecking:
             return StrictHostKeyChecking.ASK
 
 
-_TIME = re.compile(r"([0-9]+)([smhdw]?)", re.IGNORECASE)
+_TIME = r"([0-9]+)([smhdwSMHDW]?)"
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def seconds(value: str) -> float | None:
     """TIME FORMATS of sshd_config(5): ``90``, ``1m30s``; None for ``none``."""
-    parts = _TIME.findall(value)
+    parts = re.findall(_TIME, value)
     if not parts or "".join(number + unit for number, unit in parts) != value:
         return None
     return float(sum(int(number) * _UNITS[unit.lower()] for number, unit in parts))

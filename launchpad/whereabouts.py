@@ -7,17 +7,17 @@ What is remembered of a node is enough to go there at once: its address and its 
 the node in front has vouched for: it read them from files that only root of the cluster can write.
 """
 
-import hashlib
-import json
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from launchpad.cluster import Cluster
 from launchpad.state_directory import own_state_directory
 from launchpad.transport.base import Inner
+
+if TYPE_CHECKING:
+    from launchpad.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Node:
     keys: tuple[str, ...] = ()
 
 
-def node_in(cluster: Cluster, name: str) -> Node:
+def node_in(cluster: "Cluster", name: str) -> Node:
     """What the cluster tells about its node of that name."""
     address = cluster.addresses.get(name, name)
     keys = (
@@ -76,6 +76,8 @@ class Whereabouts:
         else:
             known[str(ctid)] = asdict(node) | {"keys": list(node.keys)}
         if known != before:
+            import json
+
             with suppress(OSError):
                 self._write(self._file(host, "json"), json.dumps(known, indent=1))
 
@@ -93,10 +95,17 @@ class Whereabouts:
         return Inner(node.name, node.address, file)
 
     def _file(self, what: str, kind: str) -> Path:
-        digest = hashlib.sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+        from hashlib import sha256
+
+        digest = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:24]
         return self._directory / f"{digest}.{kind}"
 
     def _read(self, host: str) -> dict[str, Any]:
+        # Late: whoever has met no cluster has no memory to read.
+        if not self._directory.exists():
+            return {}
+        import json
+
         try:
             known = json.loads(self._file(host, "json").read_text("utf-8"))
         except (OSError, ValueError):

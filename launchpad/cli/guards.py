@@ -9,7 +9,7 @@ import re
 from launchpad.command import Argv
 from launchpad.errors import UsageError
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_ASSIGNMENT = r"([A-Za-z_][A-Za-z0-9_]*)\+?="
 
 # Builtins and keywords for which Debian and busybox have no program of that name.
 _SHELL_WORDS = frozenset(
@@ -81,13 +81,13 @@ _SHELL_WORDS = frozenset(
 )
 
 # What makes one word a line of shell, if it is where a program's name belongs.
-_SYNTAX = re.compile(r"&&|\|\||[;|<>`\n&]|\$[({A-Za-z_]|^~(?:/|$)|^[({]")
+_SYNTAX = r"&&|\|\||[;|<>`\n&]|\$[({A-Za-z_]|^~(?:/|$)|^[({]"
 
 
 def check_command(command: Argv, target: str) -> None:
     """Raise :class:`UsageError` where the first word is shell, not a program."""
     first, rest = command.words[0], command.words[1:]
-    if _ASSIGNMENT.match(first) and not re.search(r"\s", first):
+    if re.match(_ASSIGNMENT, first) and not re.search(r"\s", first):
         raise _assignment(command, target)
     if first == "cd" and rest:
         raise _cd(command, target)
@@ -98,13 +98,13 @@ def check_command(command: Argv, target: str) -> None:
             f"{first!r} is a word of the shell, not a program",
             advice=f"a line for a shell: {_with_shell(_plain(command.words), target)}",
         )
-    if _SYNTAX.search(first):
+    if re.search(_SYNTAX, first):
         raise UsageError(
             f"{first!r} is a line for a shell, not the name of a program",
             advice=f"launchpad run {_word(target)} -c {_shell_argument(command)}{_conda(first)}"
             f"\nor, if its name really is that: -- env {_word(first)}",
         )
-    if re.search(r"\s", first) and (not rest or _ASSIGNMENT.match(first)):
+    if re.search(r"\s", first) and (not rest or re.match(_ASSIGNMENT, first)):
         raise _blanks(command, target)
 
 
@@ -116,7 +116,7 @@ def check_environment_word(word: str) -> None:
 
 def _assignment(command: Argv, target: str) -> UsageError:
     options, words = [], list(command.words)
-    while words and _ASSIGNMENT.match(words[0]):
+    while words and re.match(_ASSIGNMENT, words[0]):
         options.append(f"-e {_word(words.pop(0))}")
     return UsageError(
         f"{command.words[0].partition('=')[0]}=… is shell: a program of that name does not exist",
@@ -146,7 +146,7 @@ def _source(command: Argv, target: str) -> UsageError:
 
 def _blanks(command: Argv, target: str) -> UsageError:
     first = command.words[0]
-    if _ASSIGNMENT.match(first):
+    if re.match(_ASSIGNMENT, first):
         return _assignment(Argv((*first.split(), *command.words[1:])), target)
     return UsageError(
         f"{first!r} is one word: a program of that name would be looked for",

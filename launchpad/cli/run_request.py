@@ -21,7 +21,6 @@ from launchpad.job import JobSpec, Launcher, check_job_name, derive_job_name, ne
 from launchpad.launcher.request import RunRequest
 from launchpad.settings import Config, Settings
 from launchpad.target import parse_target
-from launchpad.watch import compile_ready
 
 if TYPE_CHECKING:
     from launchpad.job_file import JobFile
@@ -190,6 +189,8 @@ def _check_together(session: Session, options: Options) -> None:
     if options.ready_timeout is not None and options.ready is None:
         raise UsageError("--ready-timeout needs --ready", advice="--ready REGEX")
     if options.ready is not None:
+        from launchpad.watch import compile_ready
+
         compile_ready(options.ready)
     if options.time_limit == 0:
         raise UsageError("--time-limit 0 would end the job at once", advice="leave it away")

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from launchpad.errors import (
     ContainerElsewhere,
@@ -25,7 +25,6 @@ from launchpad.errors import (
     NotAContainer,
     ShellError,
 )
-from launchpad.frames import Frame, is_whole, parse_frames, too_large
 from launchpad.launcher.nodes import Nodes
 from launchpad.launcher.redirect import FollowingChannel
 from launchpad.proxmox import ANSWER_DEADLINE, explain, pct_words
@@ -42,6 +41,9 @@ from launchpad.transport.base import (
     exchange,
 )
 from launchpad.whereabouts import Node
+
+if TYPE_CHECKING:
+    from launchpad.frames import Frame
 
 # The host was not even entered: whatever was sent has certainly not been run.
 NOT_ENTERED = (HostUnreachable, HostKeyUnknown, HostKeyChanged, LoginRefused)
@@ -145,7 +147,7 @@ class Contact:
         rest: bytes = b"",
         *,
         deadline: float = ANSWER_DEADLINE,
-    ) -> list[Frame]:
+    ) -> list["Frame"]:
         """Run ``remote/NAMES.sh`` with ``words`` and give back its whole reply.
 
         Raises a :class:`LaunchpadError` of the layer that failed where no whole reply came.
@@ -153,8 +155,11 @@ class Contact:
         call = remote_call(self.prefix, names, words, rest)
         return self.exchange(call, deadline=deadline)
 
-    def exchange(self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE) -> list[Frame]:
+    def exchange(self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE) -> list["Frame"]:
         """Send ``call`` and give back its whole reply. Raises as :meth:`ask` does."""
+        # Late: a start reads its reply as a stream, once it has been sent.
+        from launchpad.frames import is_whole, parse_frames
+
         while True:
             channel = self.link.open(call.words)
             try:
@@ -249,6 +254,8 @@ class Contact:
         """Which layer failed, judging by a reply that never came (``answered``: broke off)."""
         where = str(self.target)
         if done.oversized and (answered or self.ctid is None):
+            from launchpad.frames import too_large
+
             return too_large()
         if answered or self.ctid is None:
             return ShellError(

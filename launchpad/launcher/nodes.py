@@ -4,20 +4,17 @@ Any node answers for all of them where a container lives (/etc/pve); but only th
 lives can enter it.
 """
 
+from typing import TYPE_CHECKING
+
 from launchpad import transport
-from launchpad.cluster import (
-    LIST_GUESTS,
-    READ_CLUSTER,
-    Cluster,
-    parse_cluster,
-    parse_guest_list,
-    parse_pct_list,
-)
 from launchpad.errors import ContainerUnknown, PctMissing, SudoRefused, UsageError
 from launchpad.proxmox import ANSWER_DEADLINE, PCT, explain
 from launchpad.target import RemoteContainer, Target
 from launchpad.transport.base import ConnectOptions, Endpoint, Transport, exchange
 from launchpad.whereabouts import Node, Whereabouts, node_in
+
+if TYPE_CHECKING:
+    from launchpad.cluster import Cluster
 
 
 class Nodes:
@@ -81,24 +78,27 @@ class Nodes:
         endpoint = Endpoint(host.name, host.user, host.port, inner)
         return transport.connect(endpoint, self.options, self.link(None))
 
-    def cluster(self, link: Transport) -> Cluster:
+    def cluster(self, link: Transport) -> "Cluster":
         """What the node at the other end tells of its cluster, as far as we may read it.
 
         Raises :class:`~launchpad.errors.SshError`.
         """
+        # Late: most containers are where they are looked for.
+        from launchpad.cluster import LIST_GUESTS, READ_CLUSTER, parse_cluster, parse_guest_list
+
         if link.user == "root":
             done = exchange(link.open(READ_CLUSTER), b"", deadline=ANSWER_DEADLINE)
             return parse_cluster(done.stdout)
         done = exchange(link.open(LIST_GUESTS), b"", deadline=ANSWER_DEADLINE)
         return parse_guest_list(done.stdout)
 
-    def place(self, cluster: Cluster, name: str) -> Node | None:
+    def place(self, cluster: "Cluster", name: str) -> Node | None:
         """The node of that name; None where it is the one that the target names."""
         target = self._target
         is_named = isinstance(target, RemoteContainer) and name == target.host.name
         return None if is_named or name == self._own_name(cluster) else node_in(cluster, name)
 
-    def _own_name(self, cluster: Cluster) -> str | None:
+    def _own_name(self, cluster: "Cluster") -> str | None:
         """How the node that was named calls itself, if the cluster was read there."""
         return cluster.read_on if set(self._links) <= {None} else None
 
@@ -109,6 +109,8 @@ class Nodes:
         :class:`ContainerUnknown`, :class:`UsageError` where several have that name, or the error
         of the layer that failed.
         """
+        from launchpad.cluster import parse_pct_list
+
         link = self.link(None)
         nodes: dict[int, Node | None] = {}
         details = ""

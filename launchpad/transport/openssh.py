@@ -26,7 +26,6 @@ from launchpad.transport.pipes import PipeChannel
 from launchpad.transport.second_try import SecondTry
 from launchpad.transport.spawn import Wiring, on_pipes, on_pty
 from launchpad.transport.sshlog import SshLog
-from launchpad.transport.sshwords import authenticated_by, classify, describe_login
 
 # ssh exits with this for every failure of its own (ssh(1), EXIT STATUS), and so may a command.
 _SSH_FAILED = 255
@@ -36,17 +35,15 @@ _ALIVE_INTERVAL = 15
 _ALIVE_COUNT = 2
 
 # Locale variables stay here: most sshd accept them, and few containers have that locale.
-_STAYS_HERE = re.compile(rb"LANG|LANGUAGE|LC_\w+")
+_STAYS_HERE = rb"LANG|LANGUAGE|LC_\w+"
 
 # In the log: what the host, or the process that holds the shared connection, passed on.
-_STATUS = re.compile(
-    rb"^debug\d: .*?Exit status (-?\d+)|Received exit status from master (\d+)", re.MULTILINE
-)
+_STATUS = rb"(?m)^debug\d: .*?Exit status (-?\d+)|Received exit status from master (\d+)"
 _SHARED = b"master session id: "
 _MASTER_ENDED = b"Control master terminated unexpectedly"
 
 # On stderr, as the last words.
-_CLOSED_BY_HOST = re.compile(rb"Connection to \S+ closed by remote host\.\r?\n\Z")
+_CLOSED_BY_HOST = rb"Connection to \S+ closed by remote host\.\r?\n\Z"
 
 # As much of stderr is remembered from its beginning, and from its end (bytes).
 _FIRST_WORDS = 8192
@@ -116,7 +113,9 @@ class OpenSshTransport:
         arguments = [*self._prefix, "-E", log.path, "-tt" if terminal else "-T", *self._suffix]
         line = [*map(to_bytes, arguments), host_line(words)]
         variables = {
-            name: value for name, value in os.environb.items() if not _STAYS_HERE.fullmatch(name)
+            name: value
+            for name, value in os.environb.items()
+            if not re.fullmatch(_STAYS_HERE, name)
         }
         try:
             if terminal:
@@ -207,8 +206,10 @@ class _SshChannel(PipeChannel):
         self._describe_login()
         if code != _SSH_FAILED:
             return super().ended(code)
+        from launchpad.transport.sshwords import authenticated_by
+
         log = self._log.read()
-        statuses = [int(direct or shared) for direct, shared in _STATUS.findall(log)]
+        statuses = [int(direct or shared) for direct, shared in re.findall(_STATUS, log)]
         if statuses and statuses[-1] == _SSH_FAILED:
             return Exited(_SSH_FAILED)
         if authenticated_by(log) is None and _SHARED not in log:
@@ -219,19 +220,24 @@ class _SshChannel(PipeChannel):
         failure = self._failure_in(log)
         if failure is not None:
             raise failure
-        if _CLOSED_BY_HOST.search(self._last_words) or (
+        if re.search(_CLOSED_BY_HOST, self._last_words) or (
             _MASTER_ENDED in log and sharing.is_gone(self._master, _MASTER_LEAVES)
         ):
             raise faults.line_lost(str(self._endpoint), "the host closed it")
         return Exited(None)
 
     def _failure_in(self, words: bytes) -> LaunchpadError | None:
+        from launchpad.transport.sshwords import classify
+
         file = self._options.ssh_config
         return classify(words, self._endpoint, str(file) if file else None)
 
     def _describe_login(self) -> None:
         if not self._described:
             self._described = True
+            # Late: by now something has come, and more is waited for.
+            from launchpad.transport.sshwords import describe_login
+
             for line in describe_login(self._log.read()):
                 self._options.note(line)
 

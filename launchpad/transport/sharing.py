@@ -1,7 +1,6 @@
 """A connection master of our own: the ssh program keeps one connection open for later calls."""
 
 import os
-import socket
 import stat
 import time
 from pathlib import Path
@@ -27,6 +26,9 @@ def settings(path: Path) -> list[str]:
 
 def is_gone(path: Path | None, patience: float) -> bool:
     """Whether no master listens at ``path`` any more, after ``patience`` seconds at most."""
+    # Late: only a connection that broke is looked at.
+    import socket
+
     ends = time.monotonic() + patience
     while path is not None:
         try:

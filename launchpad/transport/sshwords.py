@@ -11,7 +11,7 @@ from launchpad.errors import ClientError, LaunchpadError, SshError
 from launchpad.transport import faults
 from launchpad.transport.base import Endpoint
 
-_AUTHENTICATED = re.compile(r'^Authenticated to .* using "(?P<method>[^"]+)"', re.MULTILINE)
+_AUTHENTICATED = r'(?m)^Authenticated to .* using "(?P<method>[^"]+)"'
 
 
 class _Words:
@@ -148,12 +148,8 @@ def _configuration(words: _Words, found: re.Match[str]) -> LaunchpadError:
     return ClientError("ssh cannot use your ssh configuration", details=words.text)
 
 
-def _compiled(*readings: tuple[str, _Reading]) -> list[tuple[re.Pattern[str], _Reading]]:
-    return [(re.compile(pattern, re.MULTILINE), reading) for pattern, reading in readings]
-
-
 # The first that fits is the cause: ssh says the reason before the consequence.
-_BEFORE_LOGIN = _compiled(
+_BEFORE_LOGIN: tuple[tuple[str, _Reading], ...] = (
     (r"REVOKED HOST KEY DETECTED", _key_revoked),
     (r"REMOTE HOST IDENTIFICATION HAS CHANGED|has changed and you have requested", _key_changed),
     (r"^No \S+ host key is known for|^Host key verification failed", _key_unknown),
@@ -169,7 +165,7 @@ _BEFORE_LOGIN = _compiled(
     (r"[Bb]ad configuration option|Bad owner or permissions", _configuration),
 )
 
-_AFTER_LOGIN = _compiled(
+_AFTER_LOGIN: tuple[tuple[str, _Reading], ...] = (
     (r"^Timeout, server .* not responding.*", _lost),
     (r"^client_loop: .*", _lost),
     (r"^Read from remote host .*", _lost),
@@ -185,7 +181,7 @@ _AFTER_LOGIN = _compiled(
 
 def authenticated_by(words: bytes) -> str | None:
     """The method that the server accepted, where ssh's verbose log names it."""
-    found = _AUTHENTICATED.search(_text(words))
+    found = re.search(_AUTHENTICATED, _text(words))
     return found["method"] if found else None
 
 
@@ -216,10 +212,10 @@ def classify(
     """The failure that ``words`` of the ssh program describe; None where they describe none."""
     text = _text(words)
     log = _Words(text, endpoint, config_file)
-    stages = (_AFTER_LOGIN,) if _AUTHENTICATED.search(text) else (_BEFORE_LOGIN, _AFTER_LOGIN)
+    stages = (_AFTER_LOGIN,) if re.search(_AUTHENTICATED, text) else (_BEFORE_LOGIN, _AFTER_LOGIN)
     for stage in stages:
         for pattern, reading in stage:
-            found = pattern.search(log.text)
+            found = re.search(pattern, log.text, re.MULTILINE)
             if found is not None:
                 return reading(log, found)
     return None
