@@ -181,6 +181,7 @@ class JobPaths:
     ``log``          stdout and stderr of the job, or a link to the file of ``--log``
     ``alive``        a FIFO that the supervisor holds open: end of file is its end
     ``start``        a FIFO that main.sh holds during the launch: end of file is the exec
+    ``control``      a FIFO that the supervisor keeps to itself; its name goes with ``start``
     ``cgroup``       where the job's own cgroup is, if one could be had
     ``members``      PIDs and ticks of members that were seen, for when their marks are gone
     ``emptied``      that a follower saw the log lose what it had held

@@ -211,8 +211,8 @@ def launch_data(
             script("screen"),
             f"{job.time_limit:g}" if job.time_limit else "",
             script(*TIMER_SCRIPTS) if job.time_limit else "",
+            main_words,
         ],
-        main_words,
     )
 
 

@@ -50,13 +50,22 @@ is_process() {
   read_stat "$1" && [ "$ticks" = "$2" ]
 }
 
-# is_ours PLACE: whether nobody but us (and root) decides what is in it. Another user who owns it, may
-# write in it, or has put a link in its place, could read all logs and forge all records, and a forged
-# record makes us signal any process.
+# is_ours PLACE...: whether nobody but us (and root) decides what is in them. Another user who owns one,
+# may write in it, or has put a link in its place, could read all logs and forge all records, and a
+# forged record makes us signal any process.
 is_ours() {
-  # shellcheck disable=SC3067 # -O is in all three shells
-  { [ -O "$1" ] && [ ! -L "$1" ]; } || return 1
-  case $(stat -c %A "$1" 2>/dev/null) in '' | ?????w* | ????????w*) return 1 ;; esac
+  for whose in "$@"; do
+    # shellcheck disable=SC3067 # -O is in all three shells
+    { [ -O "$whose" ] && [ ! -L "$whose" ]; } || return 1
+  done
+  # One stat for all of them, one line for each.
+  # shellcheck disable=SC2046 # a mode holds no blanks
+  set -- "$#" $(stat -c %A "$@" 2>/dev/null)
+  [ "$#" = "$(($1 + 1))" ] || return 1
+  shift
+  for whose in "$@"; do
+    case $whose in ?????w* | ????????w*) return 1 ;; esac
+  done
 }
 
 # read_record FILE: the words of a single-line record, into $record. False where it is missing,

@@ -283,6 +283,7 @@ print_files() {
 
 # check_owner: refuses to go on where the state directory is not ours alone.
 check_owner() {
+  ! is_ours "$state" "$state/jobs" || return 0
   for place in "$state" "$state/jobs"; do
     { [ -e "$place" ] || [ -L "$place" ]; } || continue
     ! is_ours "$place" || continue

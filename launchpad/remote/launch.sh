@@ -2,9 +2,8 @@
 # follow.sh.
 #
 # stdin, behind the script:
-#   MARKER N1 N2     one line: the frame marker, the sizes in bytes of what follows
-#   N1 bytes         the words of the launch, quoted (see launch below)
-#   N2 bytes         the words of main.sh, quoted; passed on unread, for they may hold secrets
+#   MARKER N _       one line: the frame marker, the size in bytes of what follows
+#   N bytes          the words of the launch, quoted (see launch below)
 #   then heartbeats, if the log is followed
 #
 # Replies: `refused REASON CODE` with the detail as payload; or `existing ID` where another job has
@@ -61,6 +60,8 @@ release_key() {
 # make_state: the state directory, before anything is made or removed in it.
 make_state() {
   umask 077
+  # Only the first start has anything to make.
+  ! is_ours "$state" "$state/jobs" || return 0
   for place in "$state" "$state/jobs"; do
     problem=$(mkdir -p "$place" 2>&1) || refuse state-directory 125 "$problem"
     is_ours "$place" || refuse state-owner 125 "$place"
@@ -81,7 +82,7 @@ make_directory() {
     printf '%s\n' "$spec" >"$dir/spec" &&
       : >"$dir/running" &&
       : >"$dir/unasked" &&
-      mkfifo "$dir/alive" "$dir/start"
+      mkfifo "$dir/alive" "$dir/start" "$dir/control"
   } 2>&1) || abandon state-directory 125 "$problem"
   if [ -n "$log" ]; then
     # Everything finds the log under one name; the file itself is opened by the user.
@@ -145,20 +146,22 @@ lend_terminal() {
 }
 
 # The words: ID STATE_DIRECTORY SPEC USER LOG ON_EXIT PROFILE_DEADLINE FOLLOW KEY LAUNCHER SUPERVISE
-# MAIN SCREEN TIME_LIMIT TIMER
+# MAIN SCREEN TIME_LIMIT TIMER MAIN_WORDS
 #   KEY: the idempotency key as a file name, or empty · FOLLOW yes|no · LAUNCHER setsid|tmux, as wanted
 #   SUPERVISE, MAIN, SCREEN: the texts of those scripts
 #   TIME_LIMIT: seconds, or empty · TIMER: the text of limit.sh and what it needs, or empty
+#   MAIN_WORDS: the words of main.sh, quoted; passed on unread, for they may hold secrets
 launch() {
-  IFS=' ' read -r marker size main_size || exit 1
+  IFS=' ' read -r marker size _ || exit 1
   words=$(take "$size")
-  main_words=$(take "$main_size")
   frame "begin 1"
   eval "set -- $words"
-  [ "$#" = 15 ] || refuse cut-off 125 "$#"
+  [ "$#" = 16 ] || refuse cut-off 125 "$#"
   id=$1 state=$2 spec=$3 wanted_user=$4 log=$5 on_exit=$6 profile_deadline=$7 follow=$8
   key=$9 wanted_launcher=${10} supervise=${11} main=${12} screen=${13}
-  time_limit=${14} timer=${15}
+  time_limit=${14} timer=${15} main_words=${16}
+  set --
+  words=
   close_inherited
   cd / || exit 1
   find_user "$wanted_user"
@@ -202,7 +205,7 @@ launch() {
   report=$(timeout "$profile_deadline" cat <&9)
   timed_out=$?
   exec 9<&-
-  rm -f "$dir/start"
+  rm -f "$dir/start" "$dir/control"
   newline='
 '
   identity=${report%%"$newline"*}

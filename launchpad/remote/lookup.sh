@@ -28,7 +28,7 @@ settle() {
   if [ -p "$dir/start" ] && { command exec 6<>"$dir/start" 9<"$dir/start" 6>&-; } 2>/dev/null; then
     # The launch takes it away then, and may have been killed before that: whoever asks later would
     # take the job for one that is still starting.
-    timeout "$deadline" cat <&9 >/dev/null && rm -f "$dir/start"
+    timeout "$deadline" cat <&9 >/dev/null && rm -f "$dir/start" "$dir/control"
     exec 9<&-
   fi
   # A refused start is cleared up by the supervisor, which then goes: wait for that.

@@ -123,8 +123,9 @@ supervise() {
   trap '' HUP
 
   # The FIFO "control" is a buffer in memory, which no full disk can refuse: main.sh says on it how
-  # far it came, and this shell's own "Killed" or "Terminated" lands there too.
-  mkfifo "$dir/control" && exec 5<>"$dir/control" && rm -f "$dir/control" || exit 1
+  # far it came, and this shell's own "Killed" or "Terminated" lands there too. Its name goes with
+  # that of "start".
+  exec 5<>"$dir/control" || exit 1
   counters
   oom_before=$oom
   make_cgroup
