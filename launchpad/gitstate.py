@@ -12,7 +12,7 @@ _GIT_DEADLINE = 2.0
 
 @dataclass(slots=True)
 class GitState:
-    """The commit of the caller's directory, asked for while the connection is being made."""
+    """The commit of the caller's directory, asked for while something else is done."""
 
     _process: subprocess.Popen[bytes] | None
 

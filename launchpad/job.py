@@ -29,7 +29,7 @@ TICKS_PER_SECOND = 100
 STARTING_LIMIT = 30
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class JobId:
     """``NAME-xxxxxx``: chosen by the client before anything is sent, unique for ever."""
 

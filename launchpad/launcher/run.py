@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from launchpad.errors import LaunchpadError, LineLost, UsageError
-from launchpad.gitstate import GitState
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
 from launchpad.launcher.request import Interrupted, RunRequest, Start, StartFailed
@@ -47,10 +46,9 @@ def start(desk: Desk, request: RunRequest) -> "RunResult":
 
 
 def _start(begun: Start) -> "RunResult":
-    desk, request, spec = begun.desk, begun.request, begun.request.spec
+    desk, request = begun.desk, begun.request
     options = desk.options_for(request.target)
-    tree = request.push.source if request.push is not None else None
-    with GitState.ask(tree) as git, connect(request.target, options) as contact:
+    with connect(request.target, options) as contact:
         if request.push is not None:
             # Late: most starts do without what copying needs.
             from launchpad.launcher.transfer import push_over
@@ -59,18 +57,10 @@ def _start(begun: Start) -> "RunResult":
         call = begun_call(contact.prefix, LAUNCH_SCRIPTS)
         channel = contact.start(call)
         # From here on everything is late: the container is being entered meanwhile.
-        from launchpad.record import make_record
-
-        record = make_record(
-            spec,
-            str(request.target),
-            ready=request.ready,
-            git=git.answer(),
-            again=request.again,
-        )
+        record = _record(request)
         begun.entry = entry = _remember(desk, contact, request, record)
         data = launch_data(
-            call.marker, contact.state_directory, spec, record, follow=request.follows
+            call.marker, contact.state_directory, request.spec, record, follow=request.follows
         )
         begun.sent = True
         # A line that is lost is told by whoever receives.
@@ -80,6 +70,22 @@ def _start(begun: Start) -> "RunResult":
 
         request.on_sent()
         return settle(begun, entry, contact, channel, call)
+
+
+def _record(request: RunRequest) -> str:
+    """What is kept of the request, with the commit of the tree that it concerns."""
+    from launchpad.gitstate import GitState
+
+    with GitState.ask(request.push.source if request.push is not None else None) as git:
+        from launchpad.record import make_record
+
+        return make_record(
+            request.spec,
+            str(request.target),
+            ready=request.ready,
+            git=git.answer(),
+            again=request.again,
+        )
 
 
 def _remember(desk: Desk, contact: Contact, request: RunRequest, record: str) -> "Entry":

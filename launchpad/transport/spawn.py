@@ -1,11 +1,7 @@
 """Child processes with their streams in our hands, on pipes or on a pty."""
 
-import fcntl
 import os
-import pty
-import struct
 import subprocess
-import termios
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +66,7 @@ def on_pty(
     variables = dict(os.environb if environment is None else environment)
     variables[b"TERM"] = terminal.name.encode()
     script = _TAKE_TERMINAL if separate_stderr else _ALL_ON_TERMINAL
-    master, slave = pty.openpty()
+    master, slave = os.openpty()
     try:
         set_size(master, terminal.columns, terminal.rows)
         name = os.ttyname(slave).encode()
@@ -94,6 +90,11 @@ def on_pty(
 
 def set_size(terminal: int, columns: int, rows: int) -> None:
     """Give a pty its size; its foreground process group gets SIGWINCH."""
+    # Late: few calls have a terminal.
+    import fcntl
+    import struct
+    import termios
+
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
