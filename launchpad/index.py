@@ -8,7 +8,7 @@ homes lie on NFS at times, where WAL's shared memory does not work.
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -156,16 +156,17 @@ class Index:
                 (_identity_text(identity), _blob(node), ctid, job.text),
             )
 
-    def forget(self, job: JobId) -> None:
-        """Remove a job; nothing if it is not there."""
+    def forget(self, *jobs: JobId) -> None:
+        """Remove jobs; nothing where one is not there."""
         with self._writing() as connection:
-            connection.execute("DELETE FROM job WHERE id = ?", (job.text,))
+            connection.executemany("DELETE FROM job WHERE id = ?", [(job.text,) for job in jobs])
 
-    def note_end(self, job: JobId, end: dict[str, Any]) -> None:
-        """Remember how the job ended. A known end stays: ends do not change."""
+    def note_ends(self, ends: Mapping[JobId, dict[str, Any]]) -> None:
+        """Remember how these jobs ended. A known end stays: ends do not change."""
         with self._writing() as connection:
-            connection.execute(
-                "UPDATE job SET end = ? WHERE id = ? AND end IS NULL", (json.dumps(end), job.text)
+            connection.executemany(
+                "UPDATE job SET end = ? WHERE id = ? AND end IS NULL",
+                [(json.dumps(end), job.text) for job, end in ends.items()],
             )
 
     def note_seen(self, jobs: Iterable[JobId], state: str, at: float) -> None:

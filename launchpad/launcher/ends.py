@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from launchpad.document import job_document, job_from_document, state_word
 from launchpad.index import Entry, Index
-from launchpad.job import STARTING_LIMIT
+from launchpad.job import STARTING_LIMIT, JobId
 from launchpad.launcher.desk import Desk
 from launchpad.replies import parse_spec
 from launchpad.state import Job, Lost, Reason, Starting, Unreachable, is_ended
@@ -20,12 +21,15 @@ def remember(desk: Desk, jobs: Iterable[Job]) -> None:
     An end is kept, and never asked for again, once it is the whole end: nothing of the job lives.
     """
     stood: dict[str, list[Job]] = {}
+    ends: dict[JobId, dict[str, Any]] = {}
     for job in jobs:
         if isinstance(job.state, Unreachable):
             continue
         if _is_whole_end(desk, job):
-            desk.index.note_end(job.id, job_document(job))
+            ends[job.id] = job_document(job)
         stood.setdefault(state_word(job.state), []).append(job)
+    if ends:
+        desk.index.note_ends(ends)
     for state, same in stood.items():
         desk.index.note_seen([job.id for job in same], state, desk.now())
 

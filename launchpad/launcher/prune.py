@@ -17,7 +17,7 @@ from launchpad.job import JobId
 from launchpad.launcher.asking import SCRIPTS, Question, jobs_of, question_words
 from launchpad.launcher.contact import Contact, connect
 from launchpad.launcher.desk import Desk
-from launchpad.launcher.ends import known_end
+from launchpad.launcher.ends import known_end, remember
 from launchpad.replies import Facts, JobFacts, parse_facts
 from launchpad.state import Job, is_ended
 from launchpad.target import Target, parse_target
@@ -105,14 +105,15 @@ class Pruning:
     def remove(self, survey: Survey) -> Removal:
         """Forget what the survey found. Raises :class:`LaunchpadError` of the layer that failed."""
         contact = self._contacts[str(survey.target)]
+        # If the answer is lost, their directories may be gone; how they ended is known even then.
+        remember(self._desk, [candidate.job for candidate in survey.candidates])
         ids = [candidate.job.id for candidate in survey.candidates]
         words = [contact.state_directory, *(job.text for job in ids)]
         names = ("common", "members", "facts", "prune")
         frames = contact.ask(names, words, deadline=_REMOVAL)
         _raise_refusal(frames, str(survey.target))
         removal = _read(frames)
-        for job in (*removal.removed, *(entry.id for entry in survey.gone)):
-            self._desk.index.forget(job)
+        self._desk.index.forget(*removal.removed, *(entry.id for entry in survey.gone))
         return removal
 
 

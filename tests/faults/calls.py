@@ -53,13 +53,17 @@ class Job:
 
 @dataclass(slots=True)
 class World:
-    """``jobs``: all that may still live or be asked for; ``hidden``: those below a small disk."""
+    """``jobs``: all that may still live or be asked for; ``hidden``: those below a small disk.
+
+    ``stuck``: names of half-made job directories that nobody could take away.
+    """
 
     lab: Lab
     client: Client
     place: Path
     jobs: list[Job] = field(default_factory=list)
     hidden: list[Job] = field(default_factory=list)
+    stuck: set[str] = field(default_factory=set)
 
     def truth(self, ctid: int) -> Truth:
         return Truth(self.lab, ctid)

@@ -112,10 +112,15 @@ def of_the_container(world: World, step: Step) -> Iterator[str]:
     except AssertionError:
         yield f"left behind: {left()}"
     yield from (f"half-written: {record}" for record in truth.damaged_records())
-    known = {job.id for job in world.jobs}
+    known = {job.id for job in world.jobs} - world.stuck
     for name in truth.directories():
         place = truth.root / "var/lib/launchpad/jobs" / name
-        if name in known and not (place / "main").exists() and step.fault not in VIOLENT:
+        if name not in known or (place / "main").exists():
+            continue
+        if step.fault is Fault.READ_ONLY:
+            # What was begun before it struck, nobody could take away.
+            world.stuck.add(name)
+        elif step.fault not in VIOLENT:
             yield f"a half-made job stays: {name}"
 
 

@@ -6,25 +6,28 @@ import json
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from launchpad.errors import ClientError, UsageError
+from launchpad.errors import ClientError, LineLost, UsageError
 from launchpad.index import Entry
 from launchpad.job import Identity, JobId, new_job_id
 from launchpad.launcher import prune
+from launchpad.launcher.contact import Contact
 from launchpad.launcher.desk import Desk
+from launchpad.launcher.ends import known_end
 from launchpad.launcher.prune import WEEK, Pruning, Removal, Survey, targets_of
+from launchpad.state import Exited
 from launchpad.target import ThisMachine
 from launchpad.transport.base import ConnectOptions
 from support.userland import userland_contact
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from launchpad.launcher.contact import Contact
     from support.remote_jobs import RemoteJobs
 
 HERE = ThisMachine()
@@ -89,6 +92,30 @@ def test_only_what_ended_long_ago_goes(jobs: RemoteJobs, desk: Desk) -> None:
     assert names_in(jobs.state / "jobs") == sorted([young.text, running.text])
     assert {entry.id for entry in desk.index.entries()} == {young, running}
     assert [place.name for place in jobs.state.iterdir() if "pruned" in place.name] == []
+
+
+def test_the_end_of_a_job_is_known_though_the_answer_was_lost(
+    jobs: RemoteJobs, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ended(jobs, jobs.script("exit 7"))
+    desk.index.learn([entry_of(jobs, job)])
+    ask = Contact.ask
+
+    def lose(self: Contact, names: Sequence[str], words: Iterable[str | bytes]) -> NoReturn:
+        ask(self, names, words)
+        raise LineLost("the line was cut")
+
+    with Pruning(desk) as pruning:
+        survey = pruning.survey(HERE, WEEK)
+        with monkeypatch.context() as patch:
+            patch.setattr(Contact, "ask", lambda self, *asked, **_more: lose(self, *asked))
+            with pytest.raises(LineLost):
+                pruning.remove(survey)
+    assert not jobs.directory(job).exists()
+    (entry,) = desk.index.entries()
+    known = known_end(entry)
+    assert known is not None
+    assert known.state == Exited(7)
 
 
 def test_a_survey_alone_removes_nothing(jobs: RemoteJobs, desk: Desk) -> None:

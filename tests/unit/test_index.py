@@ -87,8 +87,8 @@ def test_a_word_is_an_id_then_a_name_then_the_beginning_of_an_id(index: Index) -
 def test_the_identity_and_the_end_are_noted_once(index: Index) -> None:
     one = index.add(entry())
     index.note_started(one.id, IDENTITY, "pve2", None)
-    index.note_end(one.id, {"state": "exited", "exit_code": 3})
-    index.note_end(one.id, {"state": "lost"})
+    index.note_ends({one.id: {"state": "exited", "exit_code": 3}})
+    index.note_ends({one.id: {"state": "lost"}})
     known = index.get(one.id)
     assert known is not None
     assert known.identity == IDENTITY
@@ -99,18 +99,18 @@ def test_the_identity_and_the_end_are_noted_once(index: Index) -> None:
 
 def test_an_end_is_news_until_it_was_shown(index: Index) -> None:
     running, ended = index.add(entry()), index.add(entry())
-    index.note_end(ended.id, {"state": "exited"})
+    index.note_ends({ended.id: {"state": "exited"}})
     assert [each.id for each in index.unshown()] == [ended.id]
     index.mark_shown([running.id, ended.id])
     assert index.unshown() == []
-    index.note_end(running.id, {"state": "exited"})
+    index.note_ends({running.id: {"state": "exited"}})
     assert [each.id for each in index.unshown()] == [running.id]
 
 
 def test_learning_completes_what_is_known_and_forgets_nothing(index: Index) -> None:
     one = index.add(entry())
     index.note_started(one.id, IDENTITY, "pve1", 101)
-    index.note_end(one.id, {"state": "exited"})
+    index.note_ends({one.id: {"state": "exited"}})
     other = entry("other")
     index.learn([replace(one, identity=None, node=None, ctid=None), other])
     known = index.get(one.id)
@@ -146,7 +146,7 @@ for number in range(5):
     job = new_job_id("train")
     index.add(Entry(job, "local", None, None, None, "/s", "/l", "{}", float(number)))
     index.note_started(job, Identity(1, 2, 1, "b", 3), None, None)
-    index.note_end(job, {"state": "exited"})
+    index.note_ends({job: {"state": "exited"}})
     assert index.get(job).end == {"state": "exited"}
     index.names()
 """
@@ -179,7 +179,7 @@ def test_threads_may_share_one_index(index: Index) -> None:
     def work() -> None:
         try:
             for _ in range(5):
-                index.note_end(index.add(entry()).id, {"state": "exited"})
+                index.note_ends({index.add(entry()).id: {"state": "exited"}})
         except BaseException as error:  # noqa: BLE001 # told to the test below
             failures.append(error)
 
