@@ -31,7 +31,6 @@ MEGABYTE = 1_000_000
 
 # How long a line may take before something is broken (seconds).
 _PATIENCE = 30.0
-_SILENCE = 5.0
 
 # What cat over paramiko costs without anything that launchpad does about logs.
 _BARE = """
@@ -63,7 +62,9 @@ DEBIAN_S = Limits(DEBIAN, "Debian", 50, 20)
 BUSYBOX_S = Limits(BUSYBOX, "busybox", 250, 100)
 
 
-def latency(ways: Ways, limits: Limits, transport: str, lines: int) -> Iterator[Row]:
+def latency(
+    ways: Ways, limits: Limits, transport: str, lines: int, silence: float = 5.0
+) -> Iterator[Row]:
     """From the write of a line to the log until it has come out of ``tail -f``; then silence."""
     job, log = _job(ways, limits.ctid, "sleep", "600")
     follow = ways.user.start("tail", "--transport", transport, "-f", job)
@@ -77,8 +78,8 @@ def latency(ways: Ways, limits: Limits, transport: str, lines: int) -> Iterator[
             time.sleep(pauses.uniform(0.05, 0.35))
             delays.append(_write_and_see(file, follow.stdout, b"line %d\n" % number))
     before = _cpu(follow.pid)
-    time.sleep(_SILENCE)
-    idle = (_cpu(follow.pid) - before) / _SILENCE
+    time.sleep(silence)
+    idle = (_cpu(follow.pid) - before) / silence
     follow.kill()
     ways.user.succeed("kill", "-s", "KILL", job)
     yield Row(

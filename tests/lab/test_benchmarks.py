@@ -50,7 +50,7 @@ def test_starts_are_measured(bench: Bench) -> None:
 def test_a_log_is_measured(bench: Bench) -> None:
     from benchmarks.logs import BUSYBOX_S, latency
 
-    row, idle = latency(bench.ways, BUSYBOX_S, "paramiko", 3)
+    row, idle = latency(bench.ways, BUSYBOX_S, "paramiko", 3, silence=0.5)
     assert 0 < row.value < 5000
     assert len(row.samples["delay"]) == 3
-    assert idle.value < 50
+    assert idle.value < 100
