@@ -263,7 +263,7 @@ def _parse_now(frame: Frame) -> Now | None:
     numbers = _numbers((epoch, ticks, boot_ticks, oom[1:]))
     if numbers is None:
         return None
-    limit, peak = map(_bytes_of_memory, (*frame.words[5:7], "-", "-")[:2])
+    limit, peak = map(_bytes_of_memory, (*frame.words[5:], "-", "-")[:2])
     return Now(
         numbers[0],
         numbers[1],
@@ -335,8 +335,6 @@ def _read_line(job: JobFacts, line: str) -> None:
             job.process = Process(words[0], numbers[0] if numbers else None)  # type: ignore[arg-type]
         case "supervisor":
             job.supervisor_lives = rest == "living"
-        case _:
-            pass
 
 
 def _read_members(facts: Facts, frame: Frame) -> None:

@@ -9,11 +9,12 @@ from hypothesis import given, strategies as st
 
 from launchpad import replies
 from launchpad.frames import Frame, parse_frames
-from launchpad.job import EndRecord, Identity, JobId
+from launchpad.job import EndRecord, Identity, JobId, Launcher
 from launchpad.replies import (
     Disk,
     KillRecord,
     Member,
+    Now,
     Process,
     last_line,
     parse_end,
@@ -22,6 +23,7 @@ from launchpad.replies import (
     parse_kill,
     parse_spec,
 )
+from launchpad.state import Spec
 
 TRAIN, OTHER = JobId("train-aaaaaa"), JobId("other-bbbbbb")
 NOISE = "/.//././//."
@@ -356,3 +358,160 @@ def test_of_what_is_said_about_one_job_only_so_much_is_read(
     assert parse_facts([logs_frame((TRAIN, b"12345"))]).of(TRAIN).tail == b"2345"
     assert last_line(b"abc\ndef") == "def"
     assert last_line(b"abcdef") == "cdef"
+
+
+RECORD = {
+    "command": ["python3", "train.py"],
+    "shell": "echo $HOME",
+    "cwd": "/srv",
+    "user": "worker",
+    "env_names": ["TOKEN", "LR"],
+    "log": "/var/log/train",
+    "launcher": "tmux",
+    "login": False,
+    "started_by": "me@laptop",
+    "time_limit_s": 90.5,
+    "on_exit": "rm -f lock",
+    "ready": "epoch 1",
+    "git": {"commit": "c0ffee", "dirty": True},
+    "idempotency_key": "once",
+}
+
+
+def test_a_whole_spec() -> None:
+    assert parse_spec(json.dumps(RECORD)) == Spec(  # noqa: S604 # that is not subprocess
+        command=("python3", "train.py"),
+        shell="echo $HOME",
+        cwd="/srv",
+        user="worker",
+        env_names=("TOKEN", "LR"),
+        log="/var/log/train",
+        launcher=Launcher.TMUX,
+        login=False,
+        started_by="me@laptop",
+        time_limit_s=90.5,
+        on_exit="rm -f lock",
+        ready="epoch 1",
+        git={"commit": "c0ffee", "dirty": True},
+        idempotency_key="once",
+        record=RECORD,
+    )
+
+
+def test_a_spec_that_tells_nothing() -> None:
+    assert parse_spec("{}") == Spec(
+        command=None,
+        shell=None,
+        cwd=None,
+        user=None,
+        env_names=(),
+        log=None,
+        launcher=Launcher.SETSID,
+        login=True,
+        started_by="",
+    )
+
+
+@pytest.mark.parametrize("value", [True, 7, None, ["x", 7], {"x": "y"}])
+@pytest.mark.parametrize("key", RECORD)
+def test_a_value_that_is_of_another_kind_is_not_told(key: str, value: object) -> None:
+    nothing, rest = parse_spec("{}"), parse_spec(json.dumps(RECORD | {key: value}))
+    assert nothing is not None
+    assert rest is not None
+    if (key, value) == ("time_limit_s", 7) or (key == "git" and isinstance(value, dict)):
+        assert getattr(rest, key) == value
+    else:
+        assert getattr(rest, key) == getattr(nothing, key)
+    others = set(RECORD) - {key}
+    whole = parse_spec(json.dumps(RECORD))
+    assert all(getattr(rest, other) == getattr(whole, other) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("line", "launcher", "reason"),
+    [
+        ("launcher nohup no setsid, python3 or perl", Launcher.NOHUP, "no setsid, python3 or perl"),
+        ("launcher setsid", Launcher.SETSID, None),
+        ("launcher setsid  ", Launcher.SETSID, None),
+        ("launcher screen for a reason", None, None),
+    ],
+)
+def test_how_a_job_was_detached(line: str, launcher: Launcher | None, reason: str | None) -> None:
+    facts = parse_facts([job_frame(TRAIN, line)]).of(TRAIN)
+    assert (facts.launcher, facts.launcher_reason) == (launcher, reason)
+
+
+def test_lines_that_stand_alone() -> None:
+    facts = parse_facts([job_frame(TRAIN, "launching", "emptied 4096 1700000000")]).of(TRAIN)
+    assert (facts.directory, facts.launching, facts.emptied) == (False, True, 4096)
+    facts = parse_facts([job_frame(OTHER, "directory", "emptied x", "process stopped")]).of(OTHER)
+    assert (facts.directory, facts.launching, facts.emptied) == (True, False, None)
+    assert facts.process is None
+    facts = parse_facts([job_frame(TRAIN, "emptied 12 x", "process zombie 9 x")]).of(TRAIN)
+    assert (facts.emptied, facts.process) == (12, Process("zombie", 9))
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit", "peak"),
+    [
+        ((), None, None),
+        (("4096",), 4096, None),
+        (("4096", "2048"), 4096, 2048),
+        (("4096", "2048", "of a later version"), 4096, 2048),
+        (("-", "2048"), None, None),
+    ],
+)
+def test_the_moment_of_the_answer(
+    memory: tuple[str, ...], limit: int | None, peak: int | None
+) -> None:
+    frame = Frame("now", ("1700000100", "5000", BOOT, "30", "h2", *memory), b"")
+    now = Now(1700000100, 5000, (BOOT, 30), 2, False, limit, peak)
+    assert parse_facts([frame]).now == now
+
+
+def test_no_moment_is_read_from_too_few_words() -> None:
+    assert parse_facts([Frame("now", ("1700000100", "5000", BOOT, "30"), b"")]).now is None
+
+
+@pytest.mark.parametrize(
+    ("rest", "started_at", "supervisor"),
+    [
+        (" 1700000000 4700", 1700000000, 4700),
+        (" 1700000000 4700 of a later version", 1700000000, 4700),
+        (" 1700000000", None, None),
+        (" 1700000000 x", None, None),
+        ("", None, None),
+    ],
+)
+def test_an_identity_may_stand_alone(
+    rest: str, started_at: int | None, supervisor: int | None
+) -> None:
+    line = f"known 4711 1000 4710 {BOOT} 30{rest}"
+    facts = parse_facts([job_frame(TRAIN, line)]).of(TRAIN)
+    assert facts.identity == Identity(4711, 1000, 4710, BOOT, 30)
+    assert (facts.started_at, facts.supervisor_pid) == (started_at, supervisor)
+
+
+def test_of_two_kills_in_one_second_the_later_line_counts() -> None:
+    records = ("kill kill,1,launchpad,15,1700000050,.", "kill kill,1,launchpad,9,1700000050,.")
+    facts = parse_facts([job_frame(TRAIN, *records)]).of(TRAIN)
+    assert facts.kill == KillRecord("launchpad", 9, 1700000050)
+
+
+@pytest.mark.parametrize(
+    ("words", "disk"),
+    [
+        (("2000", "1990", "10"), Disk(2000 << 10, 1990 << 10, 10 << 10, None)),
+        (("2000", "1990", "10", "-"), Disk(2000 << 10, 1990 << 10, 10 << 10, None)),
+        (("2000", "1990", "10", "7", "x"), Disk(2000 << 10, 1990 << 10, 10 << 10, 7 << 10)),
+        (("2000", "1990"), None),
+        (("2000", "x", "10"), None),
+    ],
+)
+def test_what_a_disk_has(words: tuple[str, ...], disk: Disk | None) -> None:
+    assert parse_facts([Frame("disk", words, b"")]).disk == disk
+
+
+def test_a_name_with_capitals_has_a_log_too() -> None:
+    job = JobId("Train.V2-aaaaaa")
+    assert parse_facts([logs_frame((job, b"one\n"))]).of(job).tail == b"one\n"
