@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks import logs, memory, peers, starting, verbs
+from benchmarks import logs, memory, peers, spending, starting, verbs
 from benchmarks.environment import cache, say
 from benchmarks.table import HEAD, NOT_MET, Row
 from benchmarks.ways import Ways
@@ -76,6 +76,7 @@ PARTS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "job": lambda bench: verbs.residing(bench.ways),
     "memory": lambda bench: memory.remembering(bench.ways, bench.place, bench.megabytes),
     "calls": lambda bench: verbs.calling(bench.ways, bench.place),
+    "spending": lambda bench: spending.spending(bench.ways, bench.rounds, bench.place),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks.table import Row, in_turn, ratio
@@ -121,25 +122,36 @@ def calling(ways: Ways, place: Path) -> Iterator[Row]:
 
 
 def pushing(ways: Ways, rounds: int, place: Path) -> Iterator[Row]:
-    """A thousand small files, beside tar through ssh."""
+    """A thousand small files, beside tar through ssh: to a new place, and over what is there."""
     tree = small_files(place / "tree", 1000, 20_000)
-    config = str(ways.lab.ssh_config)
-    there = (
-        "/usr/sbin/pct exec 101 -- sh -c 'mkdir -p /root/bench-tar && tar xf - -C /root/bench-tar'"
-    )
     piped = 'tar cf - -C "$1" . | ssh -F "$2" pve1 "$3"'
 
-    def push(transport: str) -> Callable[[], float]:
-        words = ("push", "--transport", transport, str(tree), f"{TARGET}:/root/bench-push")
-        return ways.launchpad(ways.user, *words).seconds
+    def tar(there: str) -> Call:
+        script = f"mkdir -p {there} && tar xf - -C {there}"
+        line = f"/usr/sbin/pct exec {DEBIAN} -- sh -c '{script}'"
+        return Call(["sh", "-c", piped, "sh", str(tree), str(ways.lab.ssh_config), line])
 
-    actions = {
-        "tar": Call(["sh", "-c", piped, "sh", str(tree), config, there]).seconds,
-        "paramiko": push("paramiko"),
-        "openssh": push("openssh"),
+    def push(there: str, transport: str) -> Call:
+        words = ("push", "--transport", transport, str(tree), f"{TARGET}:{there}")
+        return ways.launchpad(ways.user, *words)
+
+    def to_new(call: Callable[[str], Call], there: str) -> float:
+        ways.lab.sh(DEBIAN, f"rm -rf {there}")
+        return call(there).seconds()
+
+    calls: dict[str, Callable[[str], Call]] = {
+        "tar": tar,
+        "paramiko": partial(push, transport="paramiko"),
+        "openssh": partial(push, transport="openssh"),
     }
+    actions: dict[str, Callable[[], float]] = {}
+    for name, call in calls.items():
+        actions[name] = partial(to_new, call, f"/root/bench-new-{name}")
+        actions[f"{name}, again"] = call(f"/root/bench-again-{name}").seconds
     times = in_turn(rounds, actions)
-    ways.lab.sh(DEBIAN, "rm -rf /root/bench-tar /root/bench-push")
+    ways.lab.sh(DEBIAN, "rm -rf /root/bench-new-* /root/bench-again-*")
     for transport in ("paramiko", "openssh"):
         what = f"push of 1000 files, 20 MB, {transport} ÷ tar | ssh … tar"
         yield ratio(what, times, (transport, "tar"), 1.3, 1.1)
+        again = (f"{transport}, again", "tar, again")
+        yield ratio(f"push over 1000 files that are there, {transport} ÷ tar", times, again)

@@ -54,3 +54,14 @@ def test_a_log_is_measured(bench: Bench) -> None:
     assert 0 < row.value < 5000
     assert len(row.samples["delay"]) == 3
     assert idle.value < 100
+
+
+@pytest.mark.exclusive
+def test_the_stations_of_a_start_are_measured(bench: Bench) -> None:
+    rows = _rows(bench, "spending")
+    for name in ("paramiko", "shared"):
+        parts = [row.value for what, row in rows.items() if what.startswith(f"run, {name}: ")]
+        assert len(parts) == 8
+        # Each station comes after the one before.
+        assert min(parts) >= 0
+    assert len(rows) == 2 * 8 + 8
