@@ -22,8 +22,10 @@ from launchpad.state import Job, Reason, Unreachable
 from launchpad.target import RemoteContainer, Target
 from launchpad.verdict import Place, job_of, judge_disk
 
-# What a host may take to be connected to, and a container to answer (seconds).
+# What a host may take to be connected to, and a container to answer: to begin with it, and to go
+# on. And to come to its end: a container may have thousands of jobs to tell of (seconds).
 PATIENCE = 5.0
+WHOLE_ANSWER = 60.0
 
 # How much of a log's end may hold its last line (bytes).
 _TAIL = 2048
@@ -175,7 +177,7 @@ def ask_status(desk: Desk) -> Manner:
     def ask(contact: Contact, question: Question) -> Answer:
         place = state_directory_of(contact, question)
         words = question_words(question, place, "once")
-        facts = parse_facts(contact.ask(SCRIPTS, words, deadline=PATIENCE))
+        facts = parse_facts(contact.ask(SCRIPTS, words, deadline=WHOLE_ANSWER, pause=PATIENCE))
         warning = judge_disk(facts.disk, desk.name_of(str(question.target)), place)
         return Answer(question, jobs_of(desk, contact, question, facts), warning=warning)
 

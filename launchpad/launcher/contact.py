@@ -8,6 +8,7 @@ refuses before anything has run, so the same call can be made where the containe
 """
 
 import contextlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -147,15 +148,19 @@ class Contact:
         rest: bytes = b"",
         *,
         deadline: float = ANSWER_DEADLINE,
+        pause: float = math.inf,
     ) -> list["Frame"]:
         """Run ``remote/NAMES.sh`` with ``words`` and give back its whole reply.
 
+        ``deadline``: seconds for all of it, ``pause``: for each piece of it.
         Raises a :class:`LaunchpadError` of the layer that failed where no whole reply came.
         """
         call = remote_call(self.prefix, names, words, rest)
-        return self.exchange(call, deadline=deadline)
+        return self.exchange(call, deadline=deadline, pause=pause)
 
-    def exchange(self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE) -> list["Frame"]:
+    def exchange(
+        self, call: RemoteCall, *, deadline: float = ANSWER_DEADLINE, pause: float = math.inf
+    ) -> list["Frame"]:
         """Send ``call`` and give back its whole reply. Raises as :meth:`ask` does."""
         # Late: a start reads its reply as a stream, once it has been sent.
         from launchpad.frames import is_whole, parse_frames
@@ -163,7 +168,8 @@ class Contact:
         while True:
             channel = self.link.open(call.words)
             try:
-                done = exchange(channel, call.data, deadline=deadline, first=ANSWER_DEADLINE)
+                first = min(ANSWER_DEADLINE, pause)
+                done = exchange(channel, call.data, deadline=deadline, first=first, pause=pause)
                 frames = parse_frames(call.marker, done.stdout)
                 if is_whole(frames):
                     return frames
@@ -258,6 +264,11 @@ class Contact:
 
             return too_large()
         if answered or self.ctid is None:
+            if done.silent:
+                return ShellError(
+                    f"the shell in {where} did not finish its reply in time",
+                    advice="is the container frozen, overloaded, or its disk not answering?",
+                )
             return ShellError(
                 f"the shell in {where} broke off its reply",
                 details=done.stderr[-2000:].decode("utf-8", "replace").strip(),

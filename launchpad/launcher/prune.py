@@ -95,7 +95,7 @@ class Pruning:
             contact = connect(target, desk.options_for(target))
             self._open.callback(contact.close)
             words = question_words(question, contact.state_directory, "once")
-            facts = parse_facts(contact.ask(SCRIPTS, words, deadline=_PATIENCE))
+            facts = parse_facts(contact.ask(SCRIPTS, words, deadline=_REMOVAL, pause=_PATIENCE))
             jobs = jobs_of(desk, contact, question, facts)
         except LaunchpadError as error:
             return Survey(target, error=error)

@@ -16,6 +16,7 @@ from launchpad.frames import Frame, FrameReader
 from launchpad.launcher.asking import (
     PATIENCE,
     SCRIPTS,
+    WHOLE_ANSWER,
     Answer,
     Question,
     jobs_of,
@@ -63,11 +64,13 @@ class _Line:
     def answer(self) -> Answer:
         """The next whole answer. Raises the error of the layer that kept it from us."""
         frames: list[Frame] = []
-        ends = time.monotonic() + PATIENCE
+        now = time.monotonic()
+        ends, next_ends = now + WHOLE_ANSWER, now + PATIENCE
         while not frames or frames[-1].name != "done":
-            event = self.channel.receive(max(0.0, ends - time.monotonic()))
+            event = self.channel.receive(max(0.0, min(ends, next_ends) - time.monotonic()))
             match event:
                 case Output(Stream.STDOUT, data):
+                    next_ends = time.monotonic() + PATIENCE
                     frames += self.reader.feed(data)
                 case Output(_, data):
                     self._stderr += data[: max(0, 65536 - len(self._stderr))]

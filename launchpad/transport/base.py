@@ -218,16 +218,17 @@ def exchange(
     *,
     deadline: float,
     first: float = math.inf,
+    pause: float = math.inf,
     limit: int = REPLY_LIMIT,
 ) -> Completed:
     """Send ``data``, then end of file, and collect everything until the command ends.
 
-    ``deadline``: seconds for the whole exchange, ``first``: for the first byte that is said;
-    ``limit``: bytes of both streams together.
+    ``deadline``: seconds for the whole exchange, ``first``: for the first byte that is said,
+    ``pause``: for each further one; ``limit``: bytes of both streams together.
     The channel is closed afterwards. Raises :class:`~launchpad.errors.LineLost`.
     """
     began = time.monotonic()
-    ends = began + deadline
+    ends, next_ends = began + deadline, began + first
     outputs: dict[Stream, list[bytes]] = {Stream.STDOUT: [], Stream.STDERR: []}
     size = 0
 
@@ -242,12 +243,12 @@ def exchange(
             # The far side may fill its output before it has read all of this.
             threading.Thread(target=_send_all, args=(channel, data), daemon=True).start()
         while True:
-            until = ends if size else min(ends, began + first)
-            event = channel.receive(max(0.0, until - time.monotonic()))
+            event = channel.receive(max(0.0, min(ends, next_ends) - time.monotonic()))
             match event:
                 case Output(stream, chunk):
                     outputs[stream].append(chunk)
                     size += len(chunk)
+                    next_ends = time.monotonic() + pause
                     if size > limit:
                         return completed(None, oversized=True)
                 case Exited(code):

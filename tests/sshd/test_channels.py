@@ -73,6 +73,16 @@ def read_until(channel: Channel, text: bytes, timeout: float = 10) -> bytes:
     return got
 
 
+@pytest.mark.parametrize("last", [1, 9])
+def test_an_answer_may_take_its_time_but_not_stand_still(last: int) -> None:
+    script = f"for n in 1 2 3 4 5; do echo $n; sleep 0.3; done; sleep {last}"
+    began = time.monotonic()
+    done = exchange(this_machine().open(["sh", "-c", script]), b"", deadline=20, pause=3)
+    assert done.stdout == b"1\n2\n3\n4\n5\n"
+    assert done.silent == (last == 9)
+    assert time.monotonic() - began < 9
+
+
 def test_this_machine_can_be_had_twice() -> None:
     assert this_machine().name == this_machine().name == "local"
 
