@@ -30,7 +30,7 @@ discard() {
   find_cgroup "$1"
   [ -z "$job_cgroup" ] || rmdir "$job_cgroup" 2>/dev/null
   if problem=$(mv "$place" "$trash/$1" 2>&1); then
-    rm -f ${fallback:+"$fallback/$1",*}
+    [ -z "$fallback" ] || rm -f "$fallback/$1",*
     frame "pruned $1"
   else
     frame "failed $1"
