@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
@@ -116,6 +117,23 @@ def test_the_end_of_a_job_is_known_though_the_answer_was_lost(
     known = known_end(entry)
     assert known is not None
     assert known.state == Exited(7)
+
+
+def test_a_thousand_jobs_that_are_known_are_looked_through(
+    jobs: RemoteJobs, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ended(jobs, jobs.script("true"))
+    copies = [new_job_id("many") for _ in range(1000)]
+    for copy in copies:
+        no_fifo = shutil.ignore_patterns("alive")
+        shutil.copytree(jobs.directory(one), jobs.directory(copy), ignore=no_fifo)
+    desk.index.learn([entry_of(jobs, job) for job in copies])
+    # It was more than a minute.
+    monkeypatch.setattr(prune, "_PATIENCE", 20.0)
+    with Pruning(desk) as pruning:
+        survey = pruning.survey(HERE, WEEK)
+    assert survey.error is None
+    assert {candidate.job.id for candidate in survey.candidates} == {one, *copies}
 
 
 def test_a_survey_alone_removes_nothing(jobs: RemoteJobs, desk: Desk) -> None:
