@@ -600,6 +600,9 @@ def test_a_cut_cable_is_silent_and_leaves_the_way_round(lab: Lab) -> None:
     try:
         direct = lab.ssh("pve2", "-o", "ConnectTimeout=1", "hostname")
         assert (direct.returncode, "timed out" in direct.stderr) == (255, True)
+        # Nothing of it leaves by another way that the machine has.
+        way = _output("ip", "route", "get", lab.variables()["LAB_PVE2_ADDRESS"])
+        assert f"{lab.variables()['LAB_NAME']}-off2 " in way
         assert lab.ssh("pve2", "-J", "pve1", "hostname").stdout == "pve2\n"
         lab.do("cut", "between")
         around = lab.ssh("pve1", "ssh", "-o", "ConnectTimeout=1", "pve2", "hostname")

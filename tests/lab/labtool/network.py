@@ -20,7 +20,7 @@ def check_addresses(node: NodePlace) -> None:
     """LabError if this machine already uses the addresses that the lab would take."""
     routes = json.loads(run(["ip", "-json", "route", "show", "to", "match", node.address]))
     for route in routes:
-        if route["dst"] != "default" and route.get("dev") != node.link:
+        if route["dst"] != "default" and route.get("dev") not in {node.link, node.nowhere}:
             raise LabError(
                 f"{node.lab.net}.0/24 is in use on this machine (route to {route['dst']} over "
                 f"{route.get('dev')}); set LAB_NET to a free one, such as LAB_NET=10.77.7"
@@ -38,6 +38,7 @@ def connect_client(node: NodePlace, pid: int) -> None:
         *_ipv6(f"addr add {lab.client_address6}/128 peer {node.address6} dev {link} nodad"),
         f"link set {link} up",
     )
+    _lead_nowhere(node, pid)
     _batch(
         _inside(pid),
         f"addr add {node.address} peer {lab.client_address} dev eth0",
@@ -46,8 +47,24 @@ def connect_client(node: NodePlace, pid: int) -> None:
     )
 
 
+def _lead_nowhere(node: NodePlace, pid: int) -> None:
+    """A second way, for when the cable is cut: into a link that nobody listens to.
+
+    Without it the machine's default route would take the packets, and who knows what answers there.
+    """
+    link = node.nowhere
+    _batch(
+        [],
+        f"link add {link} type veth peer name nowhere netns {pid}",
+        f"link set {link} arp off up",
+        f"route add {node.address} dev {link} metric 4000",
+        *_ipv6(f"route add {node.address6} dev {link} metric 4000"),
+    )
+
+
 def disconnect_client(node: NodePlace) -> None:
-    attempt(["ip", "link", "delete", node.link])
+    for link in (node.link, node.nowhere):
+        attempt(["ip", "link", "delete", link])
 
 
 def connect_nodes(first: NodePlace, first_pid: int, second: NodePlace, second_pid: int) -> None:

@@ -91,6 +91,11 @@ class NodePlace:
         return f"{self.lab.name}-{self.name}"
 
     @property
+    def nowhere(self) -> str:
+        """The client's link into which what is meant for a node goes when its cable is cut."""
+        return f"{self.lab.name}-off{NODE_NAMES.index(self.name) + 1}"
+
+    @property
     def cgroup(self) -> str:
         return f"{self.lab.name}-{self.name}"
 
