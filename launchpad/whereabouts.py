@@ -8,6 +8,7 @@ the node in front has vouched for: it read them from files that only root of the
 """
 
 import os
+import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -116,7 +117,7 @@ class Whereabouts:
         """Replace a file as a whole: others may be reading it."""
         for directory in (self._directory.parent, self._directory):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = file.with_name(f"{file.name}.{os.getpid()}")
+        new = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}")
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -3,7 +3,9 @@
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from launchpad.errors import (
     ContainerStopped,
@@ -26,6 +28,9 @@ from launchpad.verdict import Place, job_of, judge_disk
 # on. And to come to its end: a container may have thousands of jobs to tell of (seconds).
 PATIENCE = 5.0
 WHOLE_ANSWER = 60.0
+
+# How many containers of one host are asked at once.
+_AT_A_TIME = 4
 
 # How much of a log's end may hold its last line (bytes).
 _TAIL = 2048
@@ -163,7 +168,7 @@ Ask = Callable[[Contact, Question], Answer]
 class Manner:
     """How containers are asked: ``ask`` does it, ``patience`` is for connecting (seconds).
 
-    ``one_by_one``: the containers of one host are asked one after the other, on one connection.
+    ``one_by_one``: the containers of one host are asked over one connection, a few at a time.
     """
 
     ask: Ask
@@ -220,29 +225,96 @@ class _Asker:
     interactive: bool
 
     def ask_host(self, questions: Sequence[Question], put: Callable[[Answer], None]) -> None:
-        """Ask the containers of one host: one answer for each question, whatever happens."""
-        contact: Contact | None = None
-        dead: LaunchpadError | None = None
+        """Ask the containers of one host: one answer for each question, whatever happens.
+
+        The first one makes the connection; the others are asked over it, a few at a time.
+        """
+        contact, dead = self._ask_in_turn(None, None, questions[:1], put)
+        rest = questions[1:]
+        if dead is None and contact is not None and len(rest) > 1 and self._may_share(contact):
+            rest = self._ask_beside(contact, rest, put)
+        contact, _dead = self._ask_in_turn(contact, dead, rest, put)
+        if contact is not None:
+            contact.close()
+
+    def _may_share(self, contact: Contact) -> bool:
+        """Whether several calls at once are for nobody to notice: each ssh program may ask."""
+        return contact.link.name == "paramiko" or not self.interactive
+
+    def _ask_beside(
+        self, contact: Contact, questions: Sequence[Question], put: Callable[[Answer], None]
+    ) -> list[Question]:
+        """Ask a few at a time; gives back those for which the host had no channel to spare.
+
+        (sshd_config(5), MaxSessions: 10 by default, and 1 on some.)
+        """
+        waiting = queue.SimpleQueue[Question]()
+        refused = queue.SimpleQueue[Question]()
         for question in questions:
-            target = question.target
+            waiting.put(question)
+
+        def work() -> None:
+            with suppress(queue.Empty):
+                while True:
+                    question = waiting.get_nowait()
+                    reach = partial(contact.beside, question.target)
+                    _reached, answer = self._answer(reach, question)
+                    if answer.error is not None and answer.error.layer is Layer.SSH:
+                        refused.put(question)
+                    else:
+                        put(answer)
+
+        threads = [
+            threading.Thread(target=work, name="ask beside", daemon=True)
+            for _ in range(min(_AT_A_TIME, len(questions)))
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return [refused.get() for _ in range(refused.qsize())]
+
+    def _ask_in_turn(
+        self,
+        contact: Contact | None,
+        dead: LaunchpadError | None,
+        questions: Sequence[Question],
+        put: Callable[[Answer], None],
+    ) -> tuple[Contact | None, LaunchpadError | None]:
+        """Ask one after the other, connecting where need be; gives back the last contact.
+
+        ``dead``: why the host cannot be reached, once that is known; nobody waits for it again.
+        """
+        for question in questions:
             if dead is not None:
                 put(Answer(question, (), dead))
                 continue
-            try:
-                if contact is None:
-                    contact = self._connect(target, interactive=self.interactive)
-                else:
-                    contact = contact.beside(target)
-                put(self.manner.ask(contact, question))
-            except LaunchpadError as error:
-                if error.layer in {Layer.SSH, Layer.LOGIN}:
-                    dead = error
-                put(Answer(question, (), error))
-            except Exception as error:  # noqa: BLE001 # dying in silence would hang the verb
-                fault = ShellError(f"a fault in launchpad itself: {type(error).__name__}: {error}")
-                put(Answer(question, (), fault))
-        if contact is not None:
-            contact.close()
+            reach = partial(self._reach, contact, question.target)
+            reached, answer = self._answer(reach, question)
+            contact = reached or contact
+            if answer.error is not None and answer.error.layer in {Layer.SSH, Layer.LOGIN}:
+                dead = answer.error
+            put(answer)
+        return contact, dead
+
+    def _reach(self, contact: Contact | None, target: Target) -> Contact:
+        if contact is None:
+            return self._connect(target, interactive=self.interactive)
+        return contact.beside(target)
+
+    def _answer(
+        self, reach: Callable[[], Contact], question: Question
+    ) -> tuple[Contact | None, Answer]:
+        """Whom ``reach`` led to, and what it says, or why it does not; never raises."""
+        contact: Contact | None = None
+        try:
+            contact = reach()
+            return contact, self.manner.ask(contact, question)
+        except LaunchpadError as error:
+            return contact, Answer(question, (), error)
+        except Exception as error:  # noqa: BLE001 # dying in silence would hang the verb
+            fault = ShellError(f"a fault in launchpad itself: {type(error).__name__}: {error}")
+            return contact, Answer(question, (), fault)
 
     def _connect(self, target: Target, *, interactive: bool) -> Contact:
         options = self.desk.options_for(target)

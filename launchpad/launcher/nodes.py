@@ -4,6 +4,7 @@ Any node answers for all of them where a container lives (/etc/pve); but only th
 lives can enter it.
 """
 
+import threading
 from typing import TYPE_CHECKING
 
 from launchpad import transport
@@ -28,6 +29,8 @@ class Nodes:
         self.options = options
         self.memory = Whereabouts()
         self._links: dict[str | None, Transport] = {}
+        # Several containers may be asked at once.
+        self._linking = threading.RLock()
 
     @property
     def named(self) -> str:
@@ -40,9 +43,10 @@ class Nodes:
     def link(self, node: Node | None) -> Transport:
         """The connection to a node. Raises as :func:`launchpad.transport.connect` does."""
         key = node.name if node else None
-        if key not in self._links:
-            self._links[key] = self._connect(node)
-        return self._links[key]
+        with self._linking:
+            if key not in self._links:
+                self._links[key] = self._connect(node)
+            return self._links[key]
 
     def drop(self, node: Node) -> None:
         """Close the connection to a node that is of no use."""

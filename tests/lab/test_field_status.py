@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.lab import BUSYBOX, DEBIAN, SLEEPER, Lab
+from support.lab import BUSYBOX, DEBIAN, NO_PTY, SLEEPER, Lab
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from support.client import Client
 
@@ -311,3 +312,20 @@ def test_an_end_with_living_processes_is_not_the_last_word(launchpad: Client, ve
     assert (status["state"], status["processes"]) == ("exited", 1)
     launchpad.succeed("kill", job)
     assert launchpad.status(job)["processes"] == 0
+
+
+@pytest.mark.exclusive
+def test_a_host_with_one_channel_answers_for_all_its_containers(
+    lab: Lab, make_client: Callable[..., Client], tmp_path: Path
+) -> None:
+    """They are asked a few at a time; what the host has no channel for is asked once more."""
+    with lab.other_sshd(tmp_path, "MaxSessions=1") as config:
+        client = make_client("one", LAUNCHPAD_SSH_CONFIG=str(config))
+        targets = [f"pve1:{ctid}" for ctid in (DEBIAN, BUSYBOX, NO_PTY, SLEEPER)]
+        jobs = [client.start_job(target, "--", "sleep", "300") for target in targets]
+        document = client.run("status", "--json", *jobs).json()
+        assert document["errors"] == []
+        assert {job["id"]: job["state"] for job in document["jobs"]} == dict.fromkeys(
+            jobs, "running"
+        )
+        client.succeed("kill", *jobs)
